@@ -126,6 +126,7 @@ static void fill(const struct options *o, bool is_gate, const struct side *a, co
 {
 	filter->n_pid = o->target.n_pids;
 	filter->pid = (int32_t *)o->target.pid;
+	filter->event = o->narrowing.of_event ? o->narrowing.of_event : filter->event;
 	filter->n_comm = o->narrowing.n_comms;
 	filter->comm = (char **)o->narrowing.comm;
 	filter->n_cgroup = o->narrowing.n_cgroups;

@@ -274,7 +274,9 @@ static void write_summary(const struct drawing *d, FILE *out)
 	}
 	amount(d, d->node[0].total, total);
 	fputs("Widths are ", out);
-	escape_markup(out, *d->page->event ? d->page->event : "time");
+	escape_markup(out, !*d->page->event                             ? "time"
+			   : strncmp(d->page->event, "waiting", 7) == 0 ? "time that threads waited"
+									: d->page->event);
 	fputs("; the whole is ", out);
 	escape_markup(out, total);
 	if (d->page->baseline)

@@ -103,6 +103,10 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 		unit_count_text(p->hz, text);
 		fprintf(f, ", %s Hz", text);
 	}
+	if (p->look_every > 0) {
+		unit_text(MPERF__UNIT__UNIT_NS, p->look_every * 1e9, text);
+		fprintf(f, ", looked for every %s", text);
+	}
 	unit_count_text((int64_t)p->samples, text);
 	fprintf(f, "; %s sample%s", text, p->samples == 1 ? "" : "s");
 	if (p->seconds > 0) {
@@ -121,6 +125,8 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 					       : "; cost %.1f %% of the machine",
 			100 * p->cost_share);
 	write_threads(f, p->threads);
+	if (p->has_waiting && p->threads && reply_waited_s(p->threads) > p->threads->lived / 2)
+		fputs("; see where they wait with --event waiting", f);
 	for (size_t i = 0; i < p->n_note; i++) {
 		/* notes that are sentences end with a full stop */
 		const char *before = i > 0 ? p->note[i - 1] : "";

@@ -170,6 +170,7 @@ static int ask_once(struct top *t)
 	char *cgroup = v->cgroup;
 
 	fill_target(t, &target, &filter, &pid);
+	filter.event = o->narrowing.of_event ? o->narrowing.of_event : filter.event;
 	filter.n_comm = o->narrowing.n_comms;
 	filter.comm = (char **)o->narrowing.comm;
 	filter.n_cgroup = cgroup ? 1 : o->narrowing.n_cgroups;

@@ -172,9 +172,11 @@ static int reserve_moments(struct window *w, const struct attribution *a)
 static void keep_moments(
 	struct window *w, const struct window_row *row, const struct attribution *a)
 {
+	const uint64_t first_ns = a->first_ns ? a->first_ns : a->time_ns;
+	const uint64_t step_ns = a->count > 1 ? (a->time_ns - first_ns) / (a->count - 1) : 0;
 	for (uint64_t i = 0; w->keeps_moments && i < a->count; i++)
-		w->moment[w->n_moments++] =
-			(struct window_moment){.time_ns = a->time_ns, .row = row->number};
+		w->moment[w->n_moments++] = (struct window_moment){
+			.time_ns = first_ns + i * step_ns, .row = row->number};
 }
 
 /* The node of the attribution's stack; of its leaf only if the tree is full, and 0 if not even the
@@ -226,7 +228,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 
 	count(row, a, a->truncated || t->n_refused > n_refused);
 	keep_moments(w, row, a);
-	w->n_samples += a->count;
+	w->n_samples += a->is_offcpu ? 0 : a->count;
 	return 0;
 }
 

@@ -57,6 +57,8 @@ struct answer_provenance {
 	double cost_share;      /* the share of these harts' time that mperf itself took; 0: not
 				 * known */
 	struct answer_threads threads;
+	double look_every_s; /* 0: samples are of events, not of looks for threads that wait */
+	bool has_waiting;    /* there are such samples, and they are not shown */
 	const char *note[ANSWER_NOTES_MAX];
 	uint32_t n_notes;
 };

@@ -210,6 +210,7 @@ static int attribute_stack(
 	w.truncated = w.has_user = w.ended = false;
 	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);
 	w.user_ip = 0;
+	w.is_offcpu = to->is_offcpu;
 
 	int result = stack_walk_chain(&w, s);
 	if (result < 0)
@@ -325,6 +326,33 @@ static int attribute_raised(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
+int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weight_ns)
+{
+	struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
+	const int hart = (int)r->cpu < a->o.n_harts ? (int)r->cpu : 0;
+
+	/* a look is of all threads: strangers are nothing to a session of some */
+	if (!a->o.all && !task)
+		return 0;
+	int result = sideband_task(a, r, hart, &task);
+	if (result < 0 || !task || !(a->o.all || task->wanted))
+		return result;
+	owner_sampled(a, task);
+	struct attribution to = {
+		.task = task,
+		.cgroup = cgroup_find(a->o.tasks, task->cgroup),
+		.time_ns = r->time_ns,
+		.hart = hart,
+		.event = r->stream->event,
+		.rung = r->stream->rung,
+		.count = 1,
+		.weight_ns = weight_ns,
+		.period = r->sample.period,
+		.is_offcpu = true,
+	};
+	return attribute_stack(a, r, task, &to);
+}
+
 static int attribute_fired(struct attribute *a, const struct record *r, int hart)
 {
 	if (!r->stream) {
@@ -349,6 +377,7 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 	case STREAM_EXEC:
 	case STREAM_EXEC_BPF:
 	case STREAM_RING:
+	case STREAM_OFFCPU:
 		break; /* these do not fire */
 	}
 	return 0;

@@ -23,6 +23,8 @@ struct attribution {
 	struct task *task;
 	const struct cgroup *cgroup;
 	uint64_t time_ns;
+	uint64_t
+		first_ns; /* of several samples at even distances, the first; 0: all are of time_ns */
 	int hart;
 	int event; /* index into the session's events: the one that sampled */
 	enum rung rung;
@@ -44,6 +46,7 @@ struct attribution {
 		uint64_t enabled_ns, running_ns;
 	} read[EVENT_GROUP_MAX];
 	uint32_t n_reads;
+	bool is_offcpu; /* of a thread without a hart: weight_ns is time for which it waited */
 	uint8_t raise; /* a sample of that raise (sampler_raise_task), not of the session's events; else 0 */
 };
 
@@ -113,6 +116,9 @@ bool attribute_scans(const struct attribute *a);
 
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);
+
+/* Take a thread without a hart, a sample of STREAM_OFFCPU, which waited for about weight_ns. 0 or -errno. */
+int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weight_ns);
 
 /* Find the frame of the call that returns to that address of the task's process, and have it named like
  * frames of samples. 0; ATTRIBUTE_NO_FRAME: no code is known there, or there is no room; -errno. */

@@ -419,12 +419,19 @@ struct stack_walk {
 	struct frame *frame[STACK_FRAMES_MAX];
 	uint32_t n_frames;
 	bool truncated;
+	bool is_offcpu;   /* its row alone says what is missing: losses are of samples */
 	bool has_user;    /* the innermost user frame was seen */
 	bool ended;       /* a caller was outside all code: further callers are left out */
 	bool kernel_only; /* leave out user frames, but keep the innermost address */
 	uint64_t user_ip; /* 0: none seen */
 	uint64_t time_ns; /* of the sample; 0: now */
 };
+
+static inline void stack_walk_lose(const struct stack_walk *w, enum loss cause)
+{
+	if (!w->is_offcpu)
+		lose(&w->a->o, w->hart, cause, 1);
+}
 
 /* Add the frames of a sample's callchain, or of its ip alone. 0 or -errno. */
 int stack_walk_chain(struct stack_walk *w, const struct record_sample *s);

@@ -105,7 +105,7 @@ static void walk_cut(struct stack_walk *w)
 	if (w->truncated)
 		return;
 	w->truncated = true;
-	lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
+	stack_walk_lose(w, LOSS_STACK_TRUNCATED);
 }
 
 /* Cut the stack at a missing caller: the caller's own callers would be attached to the wrong
@@ -113,7 +113,7 @@ static void walk_cut(struct stack_walk *w)
 static int walk_full(struct stack_walk *w)
 {
 	w->truncated = true;
-	lose(&w->a->o, w->hart, LOSS_ROOM, 1);
+	stack_walk_lose(w, LOSS_ROOM);
 	return 0;
 }
 

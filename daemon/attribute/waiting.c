@@ -118,7 +118,7 @@ static void sink_leaf(struct stack_walk *w, struct frame *leaf, struct attributi
 		w->frame[w->n_frames++] = leaf;
 	w->truncated = true;
 	attribution->is_deep = false;
-	lose(&w->a->o, w->hart, LOSS_UNWIND, 1);
+	stack_walk_lose(w, LOSS_UNWIND);
 	stack_walk_sink(w, attribution);
 }
 
@@ -128,7 +128,7 @@ static void note_depth(
 	struct copy_depths *d = &w->depths;
 
 	/* elfutils does not say how deep it went; raised samples have copies of their own */
-	if (r->depth == 0 || attribution->raise)
+	if (r->depth == 0 || attribution->raise || attribution->is_offcpu)
 		return;
 	d->n++;
 	if (r->deep && attribution->is_deep)
@@ -168,9 +168,10 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 			break;
 	if (r->truncated && !w->truncated) {
 		w->truncated = true;
-		lose(&w->a->o, w->hart, LOSS_STACK_TRUNCATED, 1);
+		stack_walk_lose(w, LOSS_STACK_TRUNCATED);
 		attribution->is_deep = r->deep && attribution->is_deep;
-		lose(&w->a->o, w->hart, LOSS_DEEP, attribution->is_deep);
+		if (attribution->is_deep)
+			stack_walk_lose(w, LOSS_DEEP);
 	}
 	stack_walk_sink(w, attribution);
 }
@@ -230,6 +231,7 @@ static void waiting_walk(struct attribute *a, const struct waiting *wait, struct
 	w->user_ip = 0;
 	w->truncated = wait->truncated;
 	w->kernel_only = false;
+	w->is_offcpu = wait->attribution.is_offcpu;
 	w->has_user = w->ended = false;
 	w->n_frames = wait->n_frames;
 	memcpy(w->frame, wait->frame, wait->n_frames * sizeof(*wait->frame));

@@ -16,6 +16,7 @@ enum cause {
 	CAUSE_SIDEBAND,  /* records of forks, execs, mappings and the like */
 	CAUSE_ARGUMENTS, /* of programs that exec, and their owners */
 	CAUSE_NAMING,    /* the opener, the parser, and the loop's part; of all users */
+	CAUSE_WAITING,   /* looks for threads that wait */
 	CAUSE_WRITING,   /* flushes, and the store's files */
 	CAUSE_CLIENTS,   /* clients and instrumented programs */
 	CAUSE_REST,
@@ -29,6 +30,7 @@ enum measure {
 	MEASURE_NAMES,     /* files are named at a slower pace, those with most samples first */
 	MEASURE_FLUSHES,   /* samples are written every MEASURES_FLUSH_NS */
 	MEASURE_ARGUMENTS, /* execs do not wake the loop */
+	MEASURE_LOOKS,     /* threads that wait are looked for seldom */
 	N_MEASURES,
 };
 /* A crash loses what is not written. */
@@ -36,7 +38,7 @@ enum measure {
 /* Files of all users are named within this part of the budget. */
 #define MEASURES_NAMES_PART 4
 
-#define MEASURES_TEXT_BYTES 160
+#define MEASURES_TEXT_BYTES 240
 
 struct measures_load {
 	double budget;          /* share of a hart's time; 0: no limit */

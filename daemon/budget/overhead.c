@@ -241,7 +241,9 @@ static void price_hart(struct overhead *h, const struct walk *w, int i, double d
 
 static void read_cpu(const struct overhead *h, const struct walk *w, struct usage_cpu *ret_cpu)
 {
+	const struct offcpu_looks_state looks = walk_offcpu(w, NULL);
 	(h->o.cpu ? h->o.cpu : usage_cpu)(w->namer, ret_cpu);
+	ret_cpu->own_ns += looks.cpu_ns - looks.caller_ns; /* its process is not our child */
 }
 
 static struct overhead_own *take_own(struct overhead *h, const struct walk *w, uint64_t dt_ns)

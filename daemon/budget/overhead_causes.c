@@ -36,6 +36,7 @@ void overhead_take_causes(
 	ns[CAUSE_SIDEBAND] = grown(w->cpu_ns[WALK_SIDEBAND], &h->cpu_ns[WALK_SIDEBAND]);
 	ns[CAUSE_ARGUMENTS] = grown(w->cpu_ns[WALK_EXECS], &h->cpu_ns[WALK_EXECS]);
 	ns[CAUSE_NAMING] = namer_ns + grown(w->cpu_ns[WALK_NAMING], &h->cpu_ns[WALK_NAMING]);
+	ns[CAUSE_WAITING] = grown(w->cpu_ns[WALK_OFFCPU], &h->cpu_ns[WALK_OFFCPU]);
 	ns[CAUSE_WRITING] = grown(h->writing_ns, &h->writing_seen_ns);
 	ns[CAUSE_CLIENTS] = less(own->clients_ns, own->users_naming_ns);
 	for (int cause = 0; cause < CAUSE_REST; cause++)
@@ -87,6 +88,11 @@ static double kept(double then, double now)
 	return then < now ? then / now : 1;
 }
 
+static double looks_interval_ns(const struct walk *w)
+{
+	return (double)walk_offcpu(w, NULL).interval_ns;
+}
+
 /* Let measures decide, by the cost of l with naming for users. A change is judged by what comes after it. */
 bool overhead_measure(struct overhead *h, const struct governor_load *l, uint64_t now_ns)
 {
@@ -105,5 +111,6 @@ bool overhead_measure(struct overhead *h, const struct governor_load *l, uint64_
 	m.keeps[MEASURE_NAMES] = kept(l->budget / MEASURES_NAMES_PART, m.spent[CAUSE_NAMING]);
 	m.keeps[MEASURE_FLUSHES] = kept((double)h->o.conf->flush_ns, (double)MEASURES_FLUSH_NS);
 	m.keeps[MEASURE_ARGUMENTS] = walk_is_woken_by_execs(h->walk) ? DRAINS_PART : 1;
+	m.keeps[MEASURE_LOOKS] = kept(looks_interval_ns(h->walk), (double)OFFCPU_SELDOM_NS);
 	return measures_tick(&h->measures, &m, now_ns);
 }

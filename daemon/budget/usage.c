@@ -84,7 +84,7 @@ static void add_children(struct usage_process *process, size_t *n)
 		add(process, n, (pid_t)pid, "query");
 }
 
-static size_t find(const struct namer *namer, struct usage_process *process)
+static size_t find(const struct namer *namer, pid_t looks, struct usage_process *process)
 {
 	size_t n = 0;
 	add(process, &n, getpid(), "daemon");
@@ -94,6 +94,7 @@ static size_t find(const struct namer *namer, struct usage_process *process)
 		add(process, &n, s.opener.pid, "opener");
 		add(process, &n, s.parser.pid, "parser");
 	}
+	add(process, &n, looks, "looks");
 	add_children(process, &n);
 	process[n++] =
 		(struct usage_process){.what = "ended", .cpu_ns = ended_ns(), .minute_share = -1};
@@ -104,7 +105,7 @@ void usage_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 {
 	struct usage_process process[USAGE_PROCESSES_MAX];
 	struct usage_cpu cpu = {0};
-	size_t n = find(namer, process);
+	size_t n = find(namer, 0, process);
 	for (size_t i = 0; i < n; i++) {
 		bool other = strcmp(process[i].what, "query") == 0 || process[i].pid == 0;
 		*(other ? &cpu.others_ns : &cpu.own_ns) += process[i].cpu_ns;
@@ -113,13 +114,13 @@ void usage_cpu(const struct namer *namer, struct usage_cpu *ret_cpu)
 	*ret_cpu = cpu;
 }
 
-void usage_tick(struct usage *u, const struct namer *namer, uint64_t now_ns)
+void usage_tick(struct usage *u, const struct namer *namer, pid_t looks, uint64_t now_ns)
 {
 	struct usage_process process[USAGE_PROCESSES_MAX];
 	struct usage_moment *last = &u->past[USAGE_TICKS - 1];
 	memmove(u->past, u->past + 1, (USAGE_TICKS - 1) * sizeof(*u->past));
 	last->at_ns = now_ns;
-	last->n = find(namer, process);
+	last->n = find(namer, looks, process);
 	for (size_t i = 0; i < last->n; i++) {
 		last->process[i].pid = process[i].pid;
 		last->process[i].cpu_ns = process[i].cpu_ns;
@@ -155,10 +156,10 @@ static void compare(
 	}
 }
 
-size_t usage_read(const struct usage *u, const struct namer *namer, uint64_t now_ns,
+size_t usage_read(const struct usage *u, const struct namer *namer, pid_t looks, uint64_t now_ns,
 	struct usage_process ret_process[USAGE_PROCESSES_MAX])
 {
-	size_t n = find(namer, ret_process);
+	size_t n = find(namer, looks, ret_process);
 	for (size_t i = 0; i < n; i++)
 		if (ret_process[i].pid)
 			read_memory(&ret_process[i]);

@@ -20,9 +20,9 @@
 #define USAGE_TICKS 7              /* so that the oldest is 60 to 70 seconds old */
 
 struct usage_process {
-	pid_t pid;                      /* 0: the children that have ended */
-	const char *what;               /* static: "daemon", "opener", "parser", "query", "ended" */
-	uint64_t cpu_ns;                /* since its start */
+	pid_t pid;        /* 0: the children that have ended */
+	const char *what; /* static: "daemon", "opener", "parser", "looks", "query", "ended" */
+	uint64_t cpu_ns;  /* since its start */
 	uint64_t rss_bytes, peak_bytes; /* 0: not known */
 	/* of one CPU over the last minute; negative: not known */
 	double minute_share;
@@ -41,17 +41,17 @@ struct usage {
 	struct usage_moment past[USAGE_TICKS]; /* oldest first */
 };
 
-/* Record the current usage. namer may be NULL. */
-void usage_tick(struct usage *u, const struct namer *namer, uint64_t now_ns);
+/* Record the current usage. namer may be NULL. looks: the process of offcpu_looks.h, which is no child; 0: none. */
+void usage_tick(struct usage *u, const struct namer *namer, pid_t looks, uint64_t now_ns);
 
 /* The usage of each process now; at most USAGE_PROCESSES_MAX. If u is NULL or has no tick yet, the
  * last minute is not known. Returns how many. */
-size_t usage_read(const struct usage *u, const struct namer *namer, uint64_t now_ns,
+size_t usage_read(const struct usage *u, const struct namer *namer, pid_t looks, uint64_t now_ns,
 	struct usage_process ret_process[USAGE_PROCESSES_MAX]);
 
 /* CPU time so far, without the memory that usage_read reads. */
 struct usage_cpu {
-	uint64_t own_ns;    /* the daemon and its namer's workers */
+	uint64_t own_ns;    /* the daemon and its namer's workers, without looks */
 	uint64_t namer_ns;  /* of it, these workers */
 	uint64_t others_ns; /* children that answer queries and roll up, and all that ended */
 };

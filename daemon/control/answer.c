@@ -334,6 +334,8 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.n_loss = p->n_losses;
 	message.named_share = p->named_share;
 	message.placed_share = p->placed_share;
+	message.look_every = p->look_every_s;
+	message.has_waiting = p->has_waiting;
 	message.coming_share = p->coming_share;
 	message.seconds = p->seconds;
 	message.cost_share = p->cost_share;

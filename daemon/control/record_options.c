@@ -3,6 +3,7 @@
  * Limits first, then events and rights, and the processes last, since asking for these takes longest.
  */
 #include "daemon/control/record_private.h"
+#include "daemon/session/offcpu_looks.h"
 
 #include <errno.h>
 
@@ -96,6 +97,7 @@ static struct walk_options walk_options_of(const struct request *q, const Mperf_
 		.all = m->target && m->target->all,
 		.after_exec = m->target && m->target->after_exec,
 		.hide_kernel = !q->peer->sees_all,
+		.offcpu_ppm = OFFCPU_PPM,
 		.own = o->private,
 		.namer = o->namer,
 		.graves = o->graves,

@@ -17,6 +17,7 @@
 #include "daemon/service/roofs_kept.h"
 #include "daemon/service/service.h"
 #include "proto/base/clock.h"
+#include "proto/syntax/unit.h"
 
 #define DAY_NS (86400ll * 1000000000ll)
 
@@ -111,7 +112,26 @@ static const char *yield_trouble(const struct service *service, char *text, size
 	COLUMN(lowered, "Last lowered", time, a->rate_lowered_ns)                                  \
 	COLUMN(counted_share, "Counters active", share, counted_share(service))                    \
 	KNOWN_IF(switches, "Switches", text, *switches, switches)                                  \
+	COLUMN(waiting, "Threads that wait", text, waiting)                                        \
 	KNOWN_IF(trouble, "Trouble", text, *trouble, trouble)
+
+/* How often threads that wait are looked for, or why they are not. */
+static void say_waiting(const struct service *service, char *text, size_t n)
+{
+	int error = 0;
+	const struct offcpu_looks_state looks =
+		service->walk ? walk_offcpu(service->walk, &error) : (struct offcpu_looks_state){0};
+	char every[UNIT_TEXT_BYTES];
+	if (error) {
+		snprintf(text, n, "not looked for: BPF is not available (%s)", strerror(error));
+	} else if (looks.interval_ns == 0) {
+		snprintf(text, n, "not looked for");
+	} else {
+		unit_text(MPERF__UNIT__UNIT_NS, (double)looks.interval_ns, every);
+		snprintf(text, n, "looked for every %s, %llu times, of which %llu failed", every,
+			(unsigned long long)looks.n_looks, (unsigned long long)looks.n_broken);
+	}
+}
 
 static int tell_rate(const struct status *s)
 {
@@ -120,6 +140,8 @@ static int tell_rate(const struct status *s)
 	const struct service *service = s->service;
 	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
 	const char *switches = service->walk ? sampler_cut_says(service->walk->sampler) : "";
+	char waiting[160];
+	say_waiting(service, waiting, sizeof(waiting));
 	if (!*trouble)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;
 	if (!*trouble)
@@ -165,7 +187,8 @@ static int tell_processes(const struct status *s)
 	struct usage_process process[USAGE_PROCESSES_MAX + 1];
 	struct usage_process sum = {.what = "all"};
 	const struct namer *namer = s->service->walk ? s->service->walk->namer : NULL;
-	size_t n = usage_read(&s->service->usage, namer, s->now_ns, process);
+	const pid_t looks = s->service->walk ? walk_offcpu(s->service->walk, NULL).pid : 0;
+	size_t n = usage_read(&s->service->usage, namer, looks, s->now_ns, process);
 	for (size_t i = 0; i < n; i++) {
 		sum.cpu_ns += process[i].cpu_ns;
 		if (process[i].minute_share < 0)

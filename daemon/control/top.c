@@ -19,6 +19,7 @@
 #include "daemon/control/top_harts.h"
 #include "daemon/query/samples/live.h"
 #include "daemon/service/service.h"
+#include "daemon/session/offcpu_looks.h"
 #include "daemon/session/targets.h"
 #include "daemon/session/top_feed.h"
 #include "proto/base/memory.h"
@@ -430,6 +431,7 @@ static int walk_alone(struct top_job *j, struct request *q)
 				.cores = q->peer->options->cores,
 			},
 		.all = j->targets.all,
+		.offcpu_ppm = OFFCPU_PPM,
 		.own = q->peer->options->private,
 		.namer = q->peer->options->namer,
 		.graves = q->peer->options->graves,

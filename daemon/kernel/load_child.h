@@ -7,6 +7,10 @@
  * they would be a large part of its peak, so a child loads each BPF program.
  */
 
+/* The child that loads the program takes 11 MB for a moment, as much as all of mperf on a board of 256 MB. A machine of
+ * 512 MiB has some 450 besides the kernel. */
+#define BPF_MEMORY_KB_MIN (384u << 10)
+
 #define LOAD_FDS_MAX 8
 
 /* Called in the child, which ends after it, so that nothing need be freed. Fills in the descriptors, which stay its own. 0 or

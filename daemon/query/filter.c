@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "daemon/query/filter.h"
+
+#include "daemon/decode/offcpu.h"
 #include "daemon/query/job_label.h"
 
 static bool pid_wanted(const struct query_filter *q, const struct loaded_task *t)
@@ -167,6 +169,9 @@ static bool event_matches(const struct loaded *l, const struct loaded_event *e, 
 	const char *ours = text_of(l->texts, e->name);
 	if (!e->known || !ours)
 		return false;
+	/* "waiting" is all of its kinds but the one that a hart is waited for */
+	if (e->offcpu && (strcmp(name, "waiting") == 0 || strcmp(name, "off-cpu") == 0))
+		return e->config != OFFCPU_HART;
 	if (same_without_modifiers(ours, name))
 		return true;
 	for (size_t i = 0; i < n_event_names; i++) {
@@ -182,10 +187,14 @@ static bool event_matches(const struct loaded *l, const struct loaded_event *e, 
 static int fail_event(const struct loaded *l, const char *name)
 {
 	char known[200] = "";
-	for (size_t i = 1, n = 0; i < QUERY_EVENTS_MAX && n + 1 < sizeof(known); i++)
-		if (l->event[i].known)
+	bool waits = false; /* its kinds are one name here */
+	for (size_t i = 1, n = 0; i < QUERY_EVENTS_MAX && n + 1 < sizeof(known); i++) {
+		const struct loaded_event *e = &l->event[i];
+		if (e->known && !(e->offcpu && waits))
 			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "",
-				text_of(l->texts, l->event[i].name) ?: "?");
+				e->offcpu ? "waiting" : text_of(l->texts, e->name) ?: "?");
+		waits |= e->offcpu;
+	}
 	char remedy[256];
 	snprintf(remedy, sizeof(remedy), "It has %s", *known ? known : "no events");
 	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,

@@ -71,8 +71,10 @@ uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung)
 
 void loaded_event_classify(struct loaded_event *e)
 {
-	e->clock = e->type == PERF_TYPE_SOFTWARE &&
-		   (e->config == PERF_COUNT_SW_CPU_CLOCK || e->config == PERF_COUNT_SW_TASK_CLOCK);
+	e->offcpu = e->type == EVENT_TYPE_OFFCPU;
+	e->clock = e->offcpu || (e->type == PERF_TYPE_SOFTWARE &&
+					(e->config == PERF_COUNT_SW_CPU_CLOCK ||
+						e->config == PERF_COUNT_SW_TASK_CLOCK));
 	if (e->type == PERF_TYPE_HARDWARE) {
 		/* the upper half names the PMU on machines with unlike cores.
 		 * Source: include/uapi/linux/perf_event.h, PERF_PMU_TYPE_SHIFT */

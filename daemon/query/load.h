@@ -20,6 +20,7 @@
 
 struct loaded_event {
 	bool known, clock, cycles, instructions;
+	bool offcpu; /* time that threads waited; a clock, too */
 	/* occurrences that each sample represents, if its time is not known; 0: a sample
 	 * represents time */
 	uint64_t period;

@@ -69,12 +69,18 @@ void provenance_row(struct provenance *p, const struct loaded *l, const struct s
 	else if (leaf != &l->frame[0] && leaf->state <= FRAME_ASKED)
 		p->unread += row->count;
 	add_split_missing(p, l, row);
-	p->rung[row->rung][row->hart] |= row->count > 0;
 	const struct loaded_event *e = &l->event[row->event];
-	p->by_clock |= row->count > 0 && e->clock && l->tier == TIER_WINDOW;
-	p->by_others |= row->count > 0 && (!e->clock || l->tier != TIER_WINDOW);
+	if (e->offcpu) {
+		p->looked += row->count;
+		p->looked_ns += (double)row->weight_ns;
+	} else {
+		p->rung[row->rung][row->hart] |= row->count > 0;
+	}
+	const bool by_clock = e->clock && !e->offcpu && l->tier == TIER_WINDOW;
+	p->by_clock |= row->count > 0 && by_clock;
+	p->by_others |= row->count > 0 && !by_clock;
 	bool each = !e->clock && (e->type == PERF_TYPE_SOFTWARE || e->type == PERF_TYPE_TRACEPOINT);
-	if (l->tier == TIER_WINDOW && !each)
+	if (l->tier == TIER_WINDOW && !each && !e->offcpu)
 		p->by_rate[row->hart] += row->count;
 	if (l->tier == TIER_HOUR) {
 		p->coarse_samples += row->count;
@@ -181,6 +187,11 @@ static int add_threads(struct provenance *p, struct loaded *l, const struct row_
 /* If nothing was sampled, name the events that would have been. */
 static void add_plan(struct provenance *p, const struct loaded *l, const struct row_filter *f)
 {
+	bool asked_waiting = false;
+	for (uint32_t i = 1; i < QUERY_EVENTS_MAX; i++)
+		asked_waiting |= f->event[i] && l->event[i].offcpu;
+	if (asked_waiting) /* no hart samples them */
+		return;
 	for (uint32_t i = 0; i < HARTS_MAX; i++) {
 		const struct loaded_hart *hart = &l->hart[i];
 		if (!hart->known || !f->hart[i] || hart->rung == RUNG_NONE ||
@@ -266,6 +277,7 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 	for (uint32_t i = 0; i < HARTS_MAX; i++)
 		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
 	p->mixed_modes |= notes->mixed_modes;
+	p->has_waiting |= notes->has_offcpu;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
 	add_notes(p, l, f, notes);

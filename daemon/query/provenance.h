@@ -13,6 +13,9 @@
 struct provenance {
 	/* samples by their leaf; placed: at the start of a function without a symbol; unread: not reached by the namer */
 	uint64_t samples, named, placed, unread;
+	uint64_t looked; /* samples of threads that waited, which stand for looked_ns */
+	double looked_ns;
+	bool has_waiting;   /* there are such samples, and they are not shown */
 	uint64_t uncounted; /* samples that the counts do not cover */
 	double seconds;
 	uint32_t hz;

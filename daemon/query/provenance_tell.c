@@ -423,7 +423,7 @@ int provenance_tell(
 		.event = event.text,
 		.rung = rung.text,
 		.switches = cut_name(p->switches),
-		.hz = rate_told(p),
+		.hz = p->looked && p->looked == p->samples ? 0 : rate_told(p),
 		.period = p->many_periods ? 0 : p->period,
 		.samples = p->samples,
 		.named_share = p->samples ? (double)p->named / (double)p->samples : 0,
@@ -434,6 +434,8 @@ int provenance_tell(
 		.cost_share = cost_share(p, texts),
 		.uncounted_share = p->samples ? (double)p->uncounted / (double)p->samples : 0,
 		.threads = p->threads_missing ? (struct answer_threads){0} : p->threads,
+		.look_every_s = p->looked ? p->looked_ns / (double)p->looked / 1e9 : 0,
+		.has_waiting = p->has_waiting,
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	tell_losses(p, texts, &a);

@@ -188,6 +188,10 @@ static bool read_row(struct scan *s, struct scan_row *row)
 /* Is this row of the event that attributes its hart's time? For queries without an event. */
 static bool leads(const struct loaded *l, struct scan_notes *notes, const struct scan_row *row)
 {
+	if (l->event[row->event].offcpu) {
+		notes->has_offcpu = true;
+		return false;
+	}
 	uint32_t leader = loaded_leader(l, row->hart, row->rung);
 	if (leader == 0 || leader == row->event)
 		return true;

@@ -37,6 +37,7 @@ struct scan_notes {
 	bool events[QUERY_EVENTS_MAX];  /* events whose values are attributed */
 	bool others[QUERY_EVENTS_MAX];  /* events that also sampled, but are not shown */
 	bool counted[QUERY_EVENTS_MAX]; /* events whose counts are in the answer */
+	bool has_offcpu;  /* there are samples of threads that waited, and they are not shown */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
 };

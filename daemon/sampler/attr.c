@@ -85,6 +85,11 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define LOCKED_PART_SIDEBAND 4u
 #define LOCKED_PART_EXECS 8u
 
+uint64_t attr_user_regs(void)
+{
+	return USER_REGS;
+}
+
 static struct event event_make(const char *name, const char *pmu, uint32_t type, uint64_t config)
 {
 	struct event e = {.type = type, .config = config, .group = -1};

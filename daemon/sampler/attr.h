@@ -28,6 +28,9 @@ struct event event_cpu_clock(void);
 struct event event_switches(void);
 struct event event_dummy(void);
 
+/* The user registers that samples with copied stacks have, as bits. */
+uint64_t attr_user_regs(void);
+
 /* The same counter, regardless of its name? */
 bool event_equal(const struct event *a, const struct event *b);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "daemon/kernel/exec_bpf.h"
+#include "daemon/kernel/load_child.h"
 #include "daemon/sampler/attr.h"
 #include "daemon/sampler/sampler_private.h"
 
@@ -36,10 +37,6 @@ int sampler_exec_error(const struct sampler *s)
 {
 	return s->execs.error;
 }
-
-/* The child that loads the program takes 11 MB for a moment, as much as all of mperf on a board of 256 MB. A machine of
- * 512 MiB has some 450 besides the kernel. */
-#define BPF_MEMORY_KB_MIN (384u << 10)
 
 /* --- by BPF ----------------------------------------------------------------------------------- */
 

@@ -51,6 +51,9 @@
 /* Events of one raise, over all harts: descriptors that no user is charged for. */
 #define RAISE_EVENTS_MAX 1024u
 
+/* Things that threads without a hart wait for (kernel/offcpu.inc). */
+#define SAMPLER_OFFCPU_MAX 12u
+
 enum sampler_stacks {
 	SAMPLER_STACKS_NONE,
 	SAMPLER_STACKS_FP,
@@ -239,6 +242,9 @@ struct sampler {
 	struct sideband sideband;
 	struct exec_reports execs;
 	struct hotplug hotplug;
+	/* by kind (decode/offcpu.h), if has_offcpu; offcpu.c */
+	struct stream offcpu[SAMPLER_OFFCPU_MAX];
+	bool has_offcpu;
 };
 
 enum {
@@ -251,6 +257,9 @@ enum {
 /* Plan and open everything, disabled. The caller owns *ret_sampler. 0, SAMPLER_*, -errno. */
 int sampler_new(const struct kernel *k, const struct sampler_options *o,
 	struct sampler **ret_sampler, struct event_error *ret_error);
+
+/* Give the session events of threads without a hart, once, before it starts. False: it has events that somebody asked for. */
+bool sampler_add_offcpu(struct sampler *s);
 
 /* Enable all events. Idempotent. 0 or -errno. */
 int sampler_start(struct sampler *s);

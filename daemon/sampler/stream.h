@@ -34,6 +34,7 @@ enum stream_role {
 	STREAM_RAISED, /* samples one task, and what it starts, faster (sampler_raise_task) */
 	/* arguments and owner at each exec, by the BPF program of exec_bpf.h, into a ring of its own */
 	STREAM_EXEC_BPF,
+	STREAM_OFFCPU, /* a thread without a hart, found by a look (session/offcpu.h): of no ring */
 };
 
 /* The means by which the counts of a group are cut at context switches, as bits: of one hart, or of

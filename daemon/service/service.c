@@ -151,8 +151,8 @@ static uint32_t ring_rate(const struct conf *c)
 static int walk_begin(struct service *s)
 {
 	const struct conf *c = s->o.conf;
-	(void)label_variables_parse(
-		c->job_environment, &s->variables); /* conf/conf.c accepted it */
+	/* conf/conf.c accepted it */
+	(void)label_variables_parse(c->job_environment, &s->variables);
 	struct walk_options o = {
 		.sampler =
 			{
@@ -169,6 +169,7 @@ static int walk_begin(struct service *s)
 			},
 		.all = true,
 		.always = true,
+		.offcpu_ppm = c->waiting ? OFFCPU_ALWAYS_PPM : 0,
 		.namer = s->o.namer,
 		.graves = s->o.graves,
 		.starts = s->o.starts,
@@ -202,8 +203,7 @@ static int walk_begin(struct service *s)
 	return 0;
 }
 
-/* Log that the rate changed: the kernel lowers its limit if sampling takes too long, and we
- * follow. */
+/* Log that the rate changed: the kernel lowers its limit if sampling takes too long, and we follow. */
 static void notice_rate(struct service *s)
 {
 	struct service_inner *in = s->inner;
@@ -345,7 +345,7 @@ static void remember(struct service *s, uint64_t now_ns)
 {
 	struct service_inner *in = s->inner;
 	struct service_account a;
-	usage_tick(&s->usage, s->walk->namer, now_ns);
+	usage_tick(&s->usage, s->walk->namer, walk_offcpu(s->walk, NULL).pid, now_ns);
 	service_account(s, &a);
 	if (!a.lost)
 		return;
@@ -436,8 +436,7 @@ uint64_t service_deadline_ns(const struct service *s)
 {
 	if (s->inner->paused_until_ns)
 		return s->inner->paused_until_ns;
-	/* Tasks that are due once a second or less often run at the next drain: no round for
-	 * that. */
+	/* Tasks that are due once a second or less often run at the next drain: no round for that. */
 	uint64_t walk = s->walk ? walk_deadline_ns(s->walk) : UINT64_MAX;
 	walk = overhead_deadline_ns(s->overhead, walk);
 	uint64_t schedules = s->schedules ? schedules_deadline_ns(s->schedules) : UINT64_MAX;

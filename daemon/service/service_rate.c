@@ -60,6 +60,7 @@ static void put_off(struct service *s, struct keeper *k, bool unusual)
 	double share = names ? overhead_naming_share(s->overhead) : 0;
 	namer_pace(s->walk->namer, k && keeper_any_ending(k) ? share * MEASURES_NAMES_PART : share);
 	walk_put_off_execs(s->walk, m->taken[MEASURE_ARGUMENTS] && !unusual);
+	walk_put_off_looks(s->walk, m->taken[MEASURE_LOOKS] && !unusual);
 	if (k)
 		keeper_flush_every(
 			k, m->taken[MEASURE_FLUSHES] && !unusual ? MEASURES_FLUSH_NS : 0);

@@ -250,20 +250,23 @@ static void take(void *userdata, const struct attribution *a)
 	struct recording *g = userdata;
 	if (recording_is_outside(g, a->time_ns) || !targets_want(&g->targets, a->task))
 		return;
-	if (!a->raise && !g->finish_ns)
-		recording_part_take(g->part, a->hart, a->count);
-	thread_times_sample(g->times, a);
 	struct attribution seen = *a;
-	int r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
-	if (r == DOWNSAMPLE_PASSED)
-		return;
-	g->n_samples += a->count;
-	if (g->taken)
-		g->taken[a->hart] += a->count;
+	int r = 0;
+	if (!a->is_offcpu) {
+		if (!a->raise && !g->finish_ns)
+			recording_part_take(g->part, a->hart, a->count);
+		thread_times_sample(g->times, a);
+		r = downsample_take(g->downsample, g->walk->sampler->hz, &seen);
+		if (r == DOWNSAMPLE_PASSED)
+			return;
+		g->n_samples += a->count;
+		if (g->taken)
+			g->taken[a->hart] += a->count;
+	}
 	if (g->no_callers)
 		seen.truncated = false; /* the rest is not needed */
 	/* what the walk counts after our end belongs to the next recording */
-	if (seen.truncated &&
+	if (seen.truncated && !a->is_offcpu &&
 		((g->shared && g->finish_ns) || is_of_others(g, LOSS_STACK_TRUNCATED))) {
 		recording_lose(g, a->hart, LOSS_STACK_TRUNCATED, a->count);
 		recording_lose(g, a->hart, LOSS_DEEP, a->is_deep ? a->count : 0);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "daemon/kernel/load_child.h"
 #include "daemon/sampler/effort.h"
 #include "daemon/session/walk_private.h"
 #include "proto/base/clock.h"
@@ -23,6 +24,8 @@
  * answer. */
 #define SCAN_SLICE_NS 5000000u
 #define SCAN_WAITS_NS 20000000u
+/* The service has a row of each idle thread a minute, and not each time it writes. */
+#define OFFCPU_REST_NS 60000000000u
 
 static uint64_t monotonic_ns(void)
 {
@@ -116,6 +119,29 @@ static int open_waits(struct walk *w)
 	return in->rings_fd < 0 || in->execs.fd < 0 ? -errno : wait_for_rings(w);
 }
 
+/* Where it is refused, only these samples are missing. */
+static int begin_offcpu(struct walk *w, const struct walk_options *o)
+{
+	const struct offcpu_options offcpu = {
+		.sampler = w->sampler,
+		.attribute = w->attribute,
+		.tasks = &w->tasks,
+		.part_ppm = o->offcpu_ppm,
+		.rest_ns = o->always ? OFFCPU_REST_NS : 0,
+		.take = walk_take,
+		.userdata = w,
+	};
+	const struct machine *m = &w->sampler->machine;
+	if (!o->offcpu_ppm || o->sampler.per_task || !m->may_see_all)
+		return 0;
+	if (m->memory_kb && m->memory_kb < BPF_MEMORY_KB_MIN) {
+		w->inner->offcpu_error = ENOMEM;
+		return 0;
+	}
+	int r = offcpu_new(&offcpu, &w->inner->offcpu, &w->inner->offcpu_error);
+	return r < 0 ? r : 0;
+}
+
 static int outcome_of_sampler(int r)
 {
 	return r == SAMPLER_REFUSED ? WALK_REFUSED
@@ -179,6 +205,8 @@ int walk_open(const struct walk_options *o, struct walk **ret_walk, struct event
 	if (r == 0 && o->always) /* not while the rings fill */
 		attribute_list_programs(w->attribute, clock_ns(CLOCK_MONOTONIC));
 	if (r == 0)
+		r = begin_offcpu(w, o);
+	if (r == 0)
 		r = open_waits(w);
 	/* Scan once before and once after the events are enabled: otherwise a process that starts
 	 * before and ends during the second scan would have no name. */
@@ -226,6 +254,7 @@ struct walk *walk_free(struct walk *w)
 	closep(&in->execs.fd);
 	merge_clear(&in->merge);
 	stalled_clear(&in->stalled);
+	offcpu_free(in->offcpu);
 	attribute_free(w->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
@@ -381,6 +410,8 @@ static int run(struct walk *w, uint64_t now_ns)
 	if (r != 0)
 		return r < 0 ? r : 0;
 	walk_look(w, now_ns);
+	offcpu_dispatch(in->offcpu, now_ns);
+	w->cpu_ns[WALK_OFFCPU] = offcpu_state(in->offcpu).cpu_ns;
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
 		in->next_rate_ns = now_ns + WALK_DRAIN_NS; /* a tick reads it too */
@@ -499,6 +530,18 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;
+}
+
+struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error)
+{
+	if (ret_error)
+		*ret_error = w->inner->offcpu_error;
+	return offcpu_state(w->inner->offcpu);
+}
+
+void walk_put_off_looks(struct walk *w, bool put_off)
+{
+	offcpu_put_off(w->inner->offcpu, put_off);
 }
 
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)

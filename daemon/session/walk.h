@@ -19,6 +19,7 @@
 #include "daemon/attribute/sweep.h"
 #include "daemon/loops/feed.h"
 #include "daemon/sampler/sampler.h"
+#include "daemon/session/offcpu_looks.h"
 
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */
@@ -34,8 +35,10 @@ struct walk_options {
 	bool all;
 	bool after_exec; /* the pids count only from their next exec */
 	bool hide_kernel;
-	bool own;                          /* only for the user that we run as (private) */
-	bool always;                       /* it runs for weeks, so wake up for fewer execs */
+	bool own;    /* only for the user that we run as (private) */
+	bool always; /* it runs for weeks, so wake up for fewer execs */
+	/* Look for threads without a hart, in at most this part (in millionths) of a hart's time; 0: do not. */
+	uint32_t offcpu_ppm;
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
@@ -74,6 +77,7 @@ enum walk_work {
 	WALK_SIDEBAND, /* all other records */
 	WALK_EXECS,    /* arguments and owners of programs that exec */
 	WALK_NAMING,   /* requests to the namer and its answers */
+	WALK_OFFCPU,   /* looks for threads that wait, and their samples */
 	N_WALK_WORKS,
 };
 
@@ -166,6 +170,12 @@ int walk_set_effort(struct walk *w, const struct sampler_effort *effort);
  * or not. */
 bool walk_is_woken_by_execs(const struct walk *w);
 void walk_put_off_execs(struct walk *w, bool put_off);
+
+/* What looks for threads that wait did so far. *ret_error: why there are none, an errno; 0: there are, or nobody asked for
+ * them; or NULL. */
+struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error);
+/* Look for them seldom from now on, or as often as their part of the time allows. */
+void walk_put_off_looks(struct walk *w, bool put_off);
 
 /* Change the rate of events chosen by the ladder. Weights change with it. 0 or -errno. */
 int walk_set_rate(struct walk *w, uint32_t hz);

@@ -168,6 +168,21 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	return r == 0 ? WALK_MORE : r == MERGE_END ? 0 : r;
 }
 
+/* The same, with the looks at threads without a hart up to then. */
+static int drain_with_looks(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
+{
+	struct offcpu *offcpu = w->inner->offcpu;
+	for (uint64_t look_ns = offcpu_next_ns(offcpu); look_ns < cut_ns;
+		look_ns = offcpu_next_ns(offcpu)) {
+		int r = drain(w, look_ns, until_cpu_ns);
+		if (r == 0)
+			r = offcpu_feed(offcpu, until_cpu_ns);
+		if (r != 0)
+			return r < 0 ? r : WALK_MORE;
+	}
+	return drain(w, cut_ns, until_cpu_ns);
+}
+
 static struct tap *first_cut(const struct walk *w)
 {
 	struct tap *first = NULL;
@@ -186,15 +201,16 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 		uint64_t cut_ns = tap->cut_ns;
 		if (n == CUTS_DUE_MAX)
 			return WALK_MORE;
-		int r = drain(w, cut_ns, until_cpu_ns);
+		int r = drain_with_looks(w, cut_ns, until_cpu_ns);
 		if (r == 0) {
+			offcpu_give(w->inner->offcpu, false);
 			tap->cut_ns = UINT64_MAX;
 			r = tap->cut(tap->userdata, cut_ns);
 		}
 		if (r != 0)
 			return r;
 	}
-	return drain(w, by_ns, until_cpu_ns);
+	return drain_with_looks(w, by_ns, until_cpu_ns);
 }
 
 int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
@@ -225,6 +241,8 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	while (r == WALK_MORE)
 		r = cut_and_drain(w, by_ns, UINT64_MAX);
 	in->leaves_raised = false;
+	if (r == 0)
+		offcpu_give(in->offcpu, true);
 	raises_charge(w, thread_cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
 	return r;
 }

@@ -7,6 +7,7 @@
 #include "daemon/decode/merge.h"
 #include "daemon/session/copies.h"
 #include "daemon/session/exec_watch.h"
+#include "daemon/session/offcpu.h"
 #include "daemon/session/raises.h"
 #include "daemon/session/stalled.h"
 #include "daemon/session/walk.h"
@@ -33,6 +34,8 @@ struct walk_inner {
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 	struct copies copies;
+	struct offcpu *offcpu;    /* NULL: threads without a hart are not looked for */
+	int offcpu_error;         /* why not: an errno; 0: nobody asked */
 	uint64_t n_execs_lost[2]; /* by the last look; [1]: of execs that are apart */
 };
 

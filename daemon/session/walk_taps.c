@@ -14,9 +14,12 @@ void walk_give(struct walk *w, struct tap *tap, const struct attribution *a)
 void walk_take(void *userdata, const struct attribution *a)
 {
 	struct walk *w = userdata;
-	w->n_taken += a->raise ? 0 : a->count;
-	if (!a->raise)
+	if (a->is_offcpu) {
+		offcpu_found(w->inner->offcpu, a);
+	} else if (!a->raise) {
+		w->n_taken += a->count;
 		raises_notice(w, a);
+	}
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		walk_give(w, tap, a);
 }
@@ -24,6 +27,7 @@ void walk_take(void *userdata, const struct attribution *a)
 void walk_take_end(void *userdata, struct task *task, uint64_t time_ns)
 {
 	struct walk *w = userdata;
+	offcpu_end(w->inner->offcpu, task);
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		if (tap->end)
 			tap->end(tap->userdata, task, time_ns);
@@ -71,6 +75,7 @@ void walk_mark(void *userdata, struct sweep *s)
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		if (tap->mark)
 			tap->mark(tap->userdata, s);
+	offcpu_mark(w->inner->offcpu, s);
 	if (w->feed)
 		feed_mark(w->feed, s);
 }

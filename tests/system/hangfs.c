@@ -2,7 +2,7 @@
  *
  * A file system with one file, /program, whose bytes are those of another file. Everybody may open
  * it but mperf's opener (known by its name): its open is never answered, as on a server that went
- * away. Usage: hangfs BACKING_FILE MOUNT_POINT; runs until it is killed or unmounted.
+ * away. Nor is a read of mperfd's. Usage: hangfs BACKING_FILE MOUNT_POINT; runs until it is killed or unmounted.
  */
 #define FUSE_USE_VERSION 35
 #include <errno.h>
@@ -50,9 +50,9 @@ static void on_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
 	fuse_reply_entry(request, &entry);
 }
 
-static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *info)
+/* Does the request come from a thread of that name? */
+static int is_of(fuse_req_t request, const char *wanted)
 {
-	(void)inode;
 	char path[64], name[32] = "";
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)fuse_req_ctx(request)->pid);
 	FILE *f = fopen(path, "re");
@@ -61,7 +61,13 @@ static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info 
 			name[0] = '\0';
 		fclose(f);
 	}
-	if (strncmp(name, "mperf-namer", 11) == 0)
+	return strncmp(name, wanted, strlen(wanted)) == 0;
+}
+
+static void on_open(fuse_req_t request, fuse_ino_t inode, struct fuse_file_info *info)
+{
+	(void)inode;
+	if (is_of(request, "mperf-namer"))
 		return; /* never answered */
 	info->keep_cache = 1;
 	fuse_reply_open(request, info);
@@ -72,6 +78,8 @@ static void on_read(fuse_req_t request, fuse_ino_t inode, size_t size, off_t off
 {
 	(void)inode;
 	(void)info;
+	if (is_of(request, "mperfd"))
+		return; /* never answered */
 	char *bytes = malloc(size);
 	ssize_t n = bytes ? pread(backing, bytes, size, offset) : -1;
 	if (n < 0)

@@ -29,7 +29,7 @@ class Service:
 
     SECTION = {"rate": "sampling", "top-rate": "sampling", "rate-max": "sampling",
                "callers": "sampling", "job-environment": "sampling", "overhead": "sampling",
-               "topdown-groups": "sampling", "socket": "control", "group": "control",
+               "topdown-groups": "sampling", "waiting": "sampling", "socket": "control", "group": "control",
                "clients-max": "control", "clients-per-user-max": "control",
                "requests-per-second-max": "control", "queries-max": "control",
                "client-bytes-max": "control",

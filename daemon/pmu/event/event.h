@@ -19,6 +19,9 @@
 
 struct cores;
 
+/* Not of perf: threads that wait; config says for what (kernel/offcpu.inc). Stored: do not change. */
+#define EVENT_TYPE_OFFCPU 0x6f666663u
+
 #define EVENTS_MAX 64 /* per request; more than any PMU counts, few enough to answer */
 #define EVENT_NAME_BYTES_MAX 128
 #define EVENT_PMU_BYTES_MAX 64 /* for names like marvell_cn10k_ddr_pmu_87e1c0000000 */

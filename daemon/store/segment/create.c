@@ -199,7 +199,7 @@ static int write_events(struct segment *g, const struct event_list *list)
 	g->n_events = list->n_events;
 	for (int i = 0; i < list->n_events && r == 0; i++) {
 		const struct event *e = &list->event[i];
-		g->clock[i] = event_is_clock(e);
+		g->clock[i] = event_is_clock(e) || e->type == EVENT_TYPE_OFFCPU;
 		g->event[i] = id_of_same(e, list, i, g->event);
 		if (g->event[i])
 			continue;

@@ -56,7 +56,8 @@ CREATE TABLE meta (
 	value                               -- text or integer, as the key wants
 ) WITHOUT ROWID;
 
--- What was counted or sampled. An event is its content; the name is for people.
+-- What was counted or sampled. An event is its content; the name is for people. With pmu 'waiting' it is threads without a
+-- hart, config says what they waited for, and weight_ns is how long.
 CREATE TABLE event (
 	id INTEGER PRIMARY KEY,
 	pmu TEXT NOT NULL,                  -- 'hardware', 'software', 'cache', 'raw', 'tracepoint', or as sysfs names the PMU

@@ -109,7 +109,7 @@ TEST(our_own_time_and_memory_are_told)
 {
 	struct usage_process p[USAGE_PROCESSES_MAX];
 	burn(SECOND / 50);
-	size_t n = usage_read(NULL, NULL, SECOND, p);
+	size_t n = usage_read(NULL, NULL, 0, SECOND, p);
 	const struct usage_process *own = of(p, n, getpid());
 	ck_assert_str_eq(own->what, "daemon");
 	ck_assert_uint_ge(own->cpu_ns, SECOND / 50);
@@ -122,16 +122,16 @@ TEST(the_last_minute_is_what_was_used_since_the_oldest_moment)
 {
 	static struct usage u;
 	struct usage_process p[USAGE_PROCESSES_MAX];
-	usage_tick(&u, NULL, 100 * SECOND);
+	usage_tick(&u, NULL, 0, 100 * SECOND);
 	burn(SECOND / 20);
-	size_t n = usage_read(&u, NULL, 101 * SECOND, p);
+	size_t n = usage_read(&u, NULL, 0, 101 * SECOND, p);
 	double share = of(p, n, getpid())->minute_share;
 	ck_assert_double_ge(share, 0.05);
 	ck_assert_double_lt(share, 1);
 	for (int i = 0; i < 20; i++)
-		usage_tick(&u, NULL, (110 + (uint64_t)i * 10) * SECOND);
+		usage_tick(&u, NULL, 0, (110 + (uint64_t)i * 10) * SECOND);
 	ck_assert_uint_eq(u.past[0].at_ns, 240 * SECOND);
-	n = usage_read(&u, NULL, 301 * SECOND, p);
+	n = usage_read(&u, NULL, 0, 301 * SECOND, p);
 	ck_assert_double_lt(of(p, n, getpid())->minute_share, share);
 }
 
@@ -139,7 +139,7 @@ TEST(a_child_that_ended_is_in_the_sum)
 {
 	static struct usage u;
 	struct usage_process p[USAGE_PROCESSES_MAX];
-	usage_tick(&u, NULL, 100 * SECOND);
+	usage_tick(&u, NULL, 0, 100 * SECOND);
 	pid_t pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
@@ -147,7 +147,7 @@ TEST(a_child_that_ended_is_in_the_sum)
 		_exit(0);
 	}
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-	size_t n = usage_read(&u, NULL, 101 * SECOND, p);
+	size_t n = usage_read(&u, NULL, 0, 101 * SECOND, p);
 	const struct usage_process *ended = of(p, n, 0);
 	ck_assert_str_eq(ended->what, "ended");
 	ck_assert_uint_ge(ended->cpu_ns, SECOND / 25);

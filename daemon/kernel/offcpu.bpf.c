@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/* An iterator over all threads, which writes where those that have no hart wait
+ *
+ * One read of it is a look. A thread that did not run since the last look is told in few bytes: its switches are
+ * counted, and its stack cannot have changed. Of others it writes the kernel's stack, the registers with which they left
+ * user mode, and what is above their stack pointer.
+ *
+ * The iterator may sleep, so a page that is not in memory is read. No lock is held here; a thread whose memory is
+ * locked for writing (in a long exec or mmap) is told without its stack. The kernel drops a thread that did not fit
+ * into the reader's page, and comes again with it, so what is remembered of it changes last.
+ */
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <stddef.h>
+
+#include "daemon/kernel/offcpu_layout.h"
+
+/* Source: include/linux/sched.h of Linux 6.12; before 5.14 the field is `state`. */
+#define TASK_UNINTERRUPTIBLE 0x2u
+#define TASK_STOPPED_OR_TRACED 0xcu
+#define TASK_NOLOAD 0x400u
+#define TASK_FROZEN 0x8000u
+#define PF_KTHREAD 0x200000u
+/* Source: include/linux/rwsem.h and kernel/locking/rwsem.c of Linux 6.12 */
+#define RWSEM_WRITER_LOCKED 1
+#define COPY_BYTES 4096u /* at a time: a page of most machines */
+#define COPIES (OFFCPU_STACK_MAX / COPY_BYTES)
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Only the fields used here; the loader relocates them for this kernel. */
+#define KERNELS __attribute__((preserve_access_index))
+
+struct id {
+	__u32 val;
+} KERNELS;
+
+struct cred {
+	struct id uid;
+} KERNELS;
+
+struct rw_semaphore {
+	struct {
+		long counter;
+	} count;
+} KERNELS;
+
+struct mm_struct {
+	struct rw_semaphore mmap_lock;
+} KERNELS;
+
+struct inode {
+	unsigned short i_mode;
+} KERNELS;
+
+struct file {
+	struct inode *f_inode;
+} KERNELS;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} KERNELS;
+
+struct files_struct {
+	struct fdtable *fdt;
+} KERNELS;
+
+struct upid {
+	int nr;
+} KERNELS;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} KERNELS;
+
+struct thread_info {
+	__u32 cpu;
+} KERNELS;
+
+struct sched_info {
+	unsigned long long last_arrival, last_queued;
+} KERNELS;
+
+struct task_struct {
+	struct thread_info thread_info;
+	struct sched_info sched_info;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int exit_state;
+	int tgid;
+	struct pid *thread_pid;
+	struct task_struct *group_leader;
+	unsigned in_iowait : 1;
+	unsigned frozen : 1;
+	unsigned long nvcsw, nivcsw;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	const struct cred *real_cred;
+} KERNELS;
+
+struct bpf_iter_meta {
+	void *seq;
+	__u64 session_id, seq_num;
+} KERNELS;
+
+/* Source: struct bpf_iter__task in kernel/bpf/task_iter.c of Linux 6.12 */
+struct iter {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+/* What of struct pt_regs is used, as each machine has it. Source: arch/ARCH/include/asm/ptrace.h of Linux 6.12. */
+#if defined(MPERF_x86_64)
+struct user_regs {
+	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp, ss;
+};
+#elif defined(MPERF_arm64)
+struct user_regs {
+	__u64 x[31], sp, pc, pstate, orig_x0;
+	__s32 syscall;
+	__u32 unused;
+};
+#elif defined(MPERF_riscv64)
+struct user_regs {
+	__u64 x[32]; /* the program counter, then the registers from 1 on, as perf has them */
+	__u64 status, badaddr, cause, orig_a0;
+};
+#endif
+
+/* What was told of a thread. */
+struct told {
+	__u64 key;      /* how often it was switched, and whether it could run */
+	__u32 pid, tid; /* as in the head */
+	__u32 lacks;    /* 1: the look had no room for its stack */
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct told);
+} told SEC(".maps");
+
+/* The record being made. Only one reader looks at a time. */
+struct room {
+	struct offcpu_record record;
+	__u8 stack[OFFCPU_STACK_MAX];
+	struct user_regs user;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct room);
+} rooms SEC(".maps");
+
+/* Processes (offcpu_who) whose stacks are not copied: a copy of one took too long, since what it reads is where its
+ * owner decides when it comes (FUSE, userfaultfd). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, __u8);
+} barred SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_state);
+} states SEC(".maps");
+
+static __always_inline void take_registers(
+	struct offcpu_record *r, const struct user_regs *u, __u64 *ret_sp, __u64 *ret_arg)
+{
+#if defined(MPERF_x86_64)
+	const __u64 regs[OFFCPU_REGS] = {u->ax, u->bx, u->cx, u->dx, u->si, u->di, u->bp, u->sp,
+		u->ip, u->flags, u->cs, u->ss, u->r8, u->r9, u->r10, u->r11, u->r12, u->r13, u->r14,
+		u->r15};
+	__builtin_memcpy(r->regs, regs, sizeof(regs));
+	r->head.syscall = (__s32)u->orig_ax; /* -1 after a fault or an interrupt */
+	r->head.flags |= u->cs == 0x23 ? OFFCPU_32_BIT : 0;
+	*ret_sp = u->sp;
+	*ret_arg = u->di;
+#elif defined(MPERF_arm64)
+	__builtin_memcpy(r->regs, u->x, sizeof(u->x));
+	r->regs[31] = u->sp;
+	r->regs[32] = u->pc;
+	r->head.syscall = u->syscall;
+	r->head.flags |= u->pstate & 0x10 ? OFFCPU_32_BIT : 0;
+	*ret_sp = u->sp;
+	*ret_arg = u->orig_x0;
+#elif defined(MPERF_riscv64)
+	__builtin_memcpy(r->regs, u->x, sizeof(u->x));
+	r->head.syscall = u->cause == 8 ? (__s32)u->x[17]
+					: -1; /* a call from user mode; its number is in a7 */
+	*ret_sp = u->x[2];
+	*ret_arg = u->orig_a0;
+#endif
+}
+
+/* The type of the file with that descriptor (offcpu_head.file); 0: none. */
+static __always_inline __u8 file_type(struct task_struct *task, __u64 fd)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *file = NULL;
+
+	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+		return 0;
+	if (bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd) || !file)
+		return 0;
+	return (__u8)(BPF_CORE_READ(file, f_inode, i_mode) >> 12);
+}
+
+/* The kernel leaves out the scheduler's own functions, which all that wait have innermost. */
+static __always_inline void take_chain(struct offcpu_record *r, struct task_struct *task)
+{
+	__builtin_memset(r->chain, 0, sizeof(r->chain));
+	const long n = bpf_get_task_stack(task, r->chain, sizeof(r->chain), 0);
+	r->head.n_chain = n > 0 ? (__u8)((unsigned long)n / 8) : 0;
+}
+
+/* Of users all processes are one: they could go on with another. */
+static __always_inline __u64 who(struct task_struct *task)
+{
+	const __u64 uid = BPF_CORE_READ(task, real_cred, uid.val);
+
+	return uid ? OFFCPU_USER | uid : (__u64)task->tgid;
+}
+
+/* Whole pages as far as there are some. Returns bytes, a multiple of 8. */
+static __always_inline __u32 take_stack(
+	struct room *r, struct offcpu_state *state, struct task_struct *task, __u64 sp)
+{
+	__u32 n = 0;
+
+	state->copying = who(task);
+	for (__u32 i = 0; i <= COPIES; i++) {
+		__u32 bytes = COPY_BYTES - (__u32)((sp + n) & (COPY_BYTES - 1));
+		if (n > OFFCPU_STACK_MAX - COPY_BYTES)
+			break;
+		if (bytes > COPY_BYTES)
+			break;
+		if (bpf_copy_from_user_task(r->stack + n, bytes, (const void *)(sp + n), task, 0))
+			break;
+		n += bytes;
+	}
+	state->copying = 0;
+	return n & ~7u;
+}
+
+static __always_inline _Bool is_barred(struct task_struct *task)
+{
+	const __u64 key = who(task);
+
+	return bpf_map_lookup_elem(&barred, &key) != NULL;
+}
+
+static __always_inline __u32 number_of(struct pid *pid, unsigned int level)
+{
+	struct upid *at;
+	int nr = 0;
+
+	if (!pid || BPF_CORE_READ(pid, level) < level)
+		return 0;
+	at = (struct upid *)((char *)pid + bpf_core_field_offset(pid->numbers) +
+			     level * bpf_core_type_size(struct upid));
+	bpf_core_read(&nr, sizeof(nr), &at->nr);
+	return (__u32)nr;
+}
+
+static __always_inline __u16 flags_of(struct task_struct *task, unsigned int doing)
+{
+	__u16 flags = doing == 0 ? OFFCPU_RUNNABLE : 0;
+
+	flags |= task->flags & PF_KTHREAD ? OFFCPU_KERNEL_THREAD : 0;
+	flags |= BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IN_DISK : 0;
+	if (doing & (TASK_STOPPED_OR_TRACED | TASK_FROZEN))
+		flags |= OFFCPU_IS_STOPPED;
+	if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen))
+		flags |= OFFCPU_IS_STOPPED;
+	return flags;
+}
+
+/* Did it have a hart, but for our look? The switch to the reader put both times on the same clock of that hart. Source:
+ * sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
+static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int doing)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+
+	return doing == 0 && bpf_core_field_exists(task->sched_info.last_queued) &&
+	       task->sched_info.last_queued == reader->sched_info.last_arrival &&
+	       task->thread_info.cpu == reader->thread_info.cpu;
+}
+
+/* Never 0, as of a thread that was never told. */
+static __always_inline __u64 told_key(struct task_struct *task, __u16 flags)
+{
+	const __u64 what = flags & (OFFCPU_RUNNABLE | OFFCPU_IS_STOPPED);
+
+	return (task->nvcsw + task->nivcsw) << 4 | what | 1;
+}
+
+static __always_inline _Bool has_room(const struct offcpu_state *state)
+{
+	return state->stack_bytes + OFFCPU_STACK_MAX <= OFFCPU_LOOK_STACKS_MAX;
+}
+
+/* It did not run since it was told. Is it told in full again? */
+static __always_inline _Bool is_again(const struct told *t, const struct offcpu_state *state)
+{
+	return t->lacks ? has_room(state)
+			: ((t->tid ^ state->n_looks) & (OFFCPU_TELL_AGAIN - 1)) == 0;
+}
+
+/* The call that a thread of a program is in, and what is on its stack. */
+static __always_inline void take_user(struct room *room, struct offcpu_state *state,
+	struct task_struct *task, struct mm_struct *mm)
+{
+	struct offcpu_record *r = &room->record;
+	__u64 sp = 0, argument = 0;
+
+	if (bpf_probe_read_kernel(&room->user, sizeof(room->user), (void *)bpf_task_pt_regs(task)))
+		return;
+	take_registers(r, &room->user, &sp, &argument);
+	if (r->head.syscall >= 0)
+		r->head.file = file_type(task, argument);
+	if (!has_room(state) || BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED)
+		r->head.flags |= OFFCPU_NO_STACK;
+	else if (!is_barred(task))
+		r->head.n_stack = take_stack(room, state, task, sp);
+}
+
+static __always_inline int end_look(void *seq)
+{
+	const struct offcpu_head end = {.flags = OFFCPU_END};
+
+	bpf_seq_write(seq, &end, sizeof(end));
+	return 0;
+}
+
+/* cppcheck-suppress unknownMacro */
+SEC("iter.s/task")
+int on_thread(struct iter *it)
+{
+	struct task_struct *task = it->task;
+	void *seq = it->meta->seq;
+	const __u32 zero = 0;
+	struct room *room = bpf_map_lookup_elem(&rooms, &zero);
+	struct offcpu_state *state = bpf_map_lookup_elem(&states, &zero);
+
+	if (!room || !state)
+		return 0;
+	if (it->meta->seq_num == 0) {
+		state->n_looks++;
+		state->stack_bytes = 0;
+	}
+	if (!task)
+		return end_look(seq);
+
+	/* threads of the kernel matter only where something uninterruptible holds them up */
+	const unsigned int doing = task->__state, is_kernels = task->flags & PF_KTHREAD;
+	if (task->exit_state || task->on_cpu ||
+		(is_kernels && doing != 0 &&
+			(!(doing & TASK_UNINTERRUPTIBLE) || doing & TASK_NOLOAD)))
+		return 0;
+	if (is_displaced(task, doing) || task->tgid == (int)(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+
+	struct offcpu_head *h = &room->record.head;
+	struct told *t = bpf_task_storage_get(&told, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	const __u16 flags = flags_of(task, doing);
+	const __u64 key = told_key(task, flags);
+	const _Bool stays = t && t->key == key, again = stays && is_again(t, state);
+
+	*h = (struct offcpu_head){.syscall = -1, .flags = flags};
+	if (stays && !again) {
+		h->pid = t->pid;
+		h->tid = t->tid;
+		h->flags |= OFFCPU_SAME;
+		bpf_seq_write(seq, h, sizeof(*h));
+		return 0;
+	}
+
+	struct task_struct *reader = bpf_get_current_task_btf();
+	const unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
+	h->pid = number_of(BPF_CORE_READ(task, group_leader, thread_pid), level);
+	h->tid = number_of(task->thread_pid, level);
+	h->hart = bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
+	h->flags |= again ? OFFCPU_AGAIN : 0;
+	if (!h->pid || !h->tid)
+		return 0; /* of another pid namespace, or about to be freed */
+
+	struct offcpu_record *r = &room->record;
+	struct mm_struct *mm = task->mm;
+	take_chain(r, task);
+	__builtin_memset(r->regs, 0, sizeof(r->regs));
+	if (mm && !is_kernels)
+		take_user(room, state, task, mm);
+	__u64 n_stack = r->head.n_stack;
+	if (bpf_seq_write(seq, r, sizeof(*r)))
+		return 0;
+	asm volatile(""
+		: "+r"(n_stack)); /* else the compiler checks a copy, and the verifier misses it */
+	if (n_stack > OFFCPU_STACK_MAX || bpf_seq_write(seq, room->stack, n_stack))
+		return 0;
+	state->stack_bytes += n_stack;
+	if (t)
+		*t = (struct told){.key = key,
+			.pid = h->pid,
+			.tid = h->tid,
+			.lacks = (h->flags & OFFCPU_NO_STACK) != 0};
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#pragma once
+
+/* What the BPF iterator over threads (offcpu.bpf.c) writes of each thread without a hart: the head of a struct
+ * offcpu_record; unless that says OFFCPU_SAME, the rest of it, and then n_stack bytes of the thread's stack. Included
+ * by both sides, so it uses only the kernel's types. */
+
+#include <linux/types.h>
+
+#define OFFCPU_CHAIN_MAX 48u         /* addresses of the kernel's stack */
+#define OFFCPU_STACK_MAX (16u << 10) /* bytes of the user's */
+/* Bytes of stacks in one look: further threads come without theirs, and with it in a later look. */
+#define OFFCPU_LOOK_STACKS_MAX (1u << 20)
+/* A thread that waits on is told in full in one look of this many: tables and mappings may have come meanwhile. A power
+ * of two. */
+#define OFFCPU_TELL_AGAIN 128u
+
+/* Registers in perf's order. Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
+#if defined(__x86_64__) || defined(MPERF_x86_64)
+#define OFFCPU_REGS 20u
+#elif defined(__aarch64__) || defined(MPERF_arm64)
+#define OFFCPU_REGS 33u
+#elif defined(__riscv) || defined(MPERF_riscv64)
+#define OFFCPU_REGS 32u
+#else
+#define OFFCPU_REGS 1u
+#endif
+
+enum {
+	OFFCPU_SAME = 1,     /* it has not run since the last look: only this head */
+	OFFCPU_RUNNABLE = 2, /* it waits for a hart */
+	OFFCPU_IN_DISK = 4,  /* the kernel accounts it as waiting for a block device */
+	OFFCPU_IS_STOPPED = 8,
+	OFFCPU_32_BIT = 16,
+	OFFCPU_KERNEL_THREAD = 32,
+	OFFCPU_NO_STACK = 64, /* not copied: too much in this look, or its memory was locked */
+	OFFCPU_END = 128,     /* no thread: the last record of a look */
+	OFFCPU_AGAIN = 256,   /* in full, though it has not run since the last look */
+};
+
+struct offcpu_head {
+	__u32 pid, tid; /* in the pid namespace of the reader */
+	__u32 hart;     /* where it ran last */
+	__s32 syscall;  /* number; -1: it is in none */
+	__u16 flags;    /* OFFCPU_* */
+	__u8 file; /* if the call's first argument is a descriptor: its file's S_IFMT >> 12; else 0 */
+	__u8 n_chain;
+	__u32 n_stack; /* a multiple of 8 */
+};
+_Static_assert(sizeof(struct offcpu_head) == 24, "no holes");
+
+struct offcpu_record {
+	struct offcpu_head head;
+	__u64 chain[OFFCPU_CHAIN_MAX]; /* of the kernel, innermost first; zeros behind n_chain */
+	__u64 regs[OFFCPU_REGS];       /* user registers in perf's order; zeros if there are none */
+};
+
+/* What the program knows of the look under way; its map's only value. */
+struct offcpu_state {
+	__u64 n_looks, stack_bytes;
+	__u64 copying; /* whose stack: as a key of the processes that are barred from it; 0: nobody's */
+};
+/* Such a key: of a user other than root this with the uid, of root's processes the pid (in the first namespace). */
+#define OFFCPU_USER ((__u64)1 << 32)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where threads wait: how long, for what, and whose they are, beside what threads say of themselves."""
+import os
+import platform
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import defaultdict
+from math import sqrt
+
+from attacked import MALLORY, VICTOR, UnitService, as_user
+from machine import Folder, Skip, compile_program, leave_to_plain, mperfctl, need_root, refused, rows
+from service import Service, wait_until
+
+LOOK_S = 0.1
+# What each kind of thread of offcpu_waits.c waits for, besides a hart.
+KINDS = {"sleeps": "sleep", "short_sleeps": "sleep", "half_sleeps": "sleep", "holds": "sleep", "locks": "lock",
+         "writes": "sleep", "reads_pipe": "pipe", "reads_socket": "network", "polls": "poll", "child": "child"}
+
+
+def need_looks(path):
+    """Skip where BPF is refused: the recording has no event of threads that wait."""
+    with sqlite3.connect(f"file:{path}?immutable=1", uri=True) as db:
+        if not list(db.execute("SELECT 1 FROM event WHERE pmu = 'waiting' LIMIT 1")):
+            raise Skip("threads that wait are not looked for here: BPF is not available")
+
+
+def waits(path):
+    """{thread's name: {kind: [seconds, looks that found it]}} of a recording."""
+    found = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    with sqlite3.connect(f"file:{path}?immutable=1", uri=True) as db:
+        for comm, event, ns, n in db.execute(
+                "SELECT comm, e.name, sum(weight_ns), sum(count) FROM sample s JOIN task t ON t.id = s.task "
+                "JOIN event e ON e.id = s.event WHERE e.pmu = 'waiting' GROUP BY 1, 2"):
+            found[comm][event.removeprefix("waiting:")] = [ns / 1e9, n]
+    return found
+
+
+def recorded(build, path, seconds):
+    """(what threads say: {name: [lived, ran, ready, long waits, threads] in seconds}, what looks found)"""
+    need_root()
+    program = compile_program(build, "offcpu_waits.c", "-pthread", "-fno-optimize-sibling-calls")
+    done = mperfctl(build, "record", "-f", "-o", path, "--", program, str(seconds))
+    need_looks(path)
+    said = defaultdict(lambda: [0] * 5)
+    for line in done.stdout.splitlines():
+        name, *ns = line.split()
+        said[name] = [a + b for a, b in zip(said[name], [*(int(n) / 1e9 for n in ns), 1])]
+    assert len(said) == 11, done.stdout
+    return said, waits(path)
+
+
+def error_of(expected_s, lived_s, n_threads):
+    """Four standard deviations of an estimate by looks, each of which finds a thread waiting by chance; and one look
+    more for each thread, which begins and ends within intervals."""
+    share = min(1, max(0.02, expected_s / lived_s))
+    return 4 * LOOK_S * sqrt(lived_s / LOOK_S * share * (1 - share)) + (n_threads + 1) * LOOK_S
+
+
+def test_time_adds_up_whatever_threads_wait_for_and_however_long(build):
+    with Folder() as folder:
+        said, found = recorded(build, folder / "r", 8)
+    for name, (lived, ran, ready, _, n) in said.items():
+        waited = sum(s for kind, (s, _) in found[name].items() if kind != "hart")
+        for what, estimate, true in ("waiting", waited, lived - ran - ready), ("ready", found[name]["hart"][0], ready):
+            error = error_of(true, lived, n)
+            assert abs(estimate - true) <= error, (name, what, estimate, true, error, dict(found[name]))
+        if name in KINDS:
+            of_kind = found[name][KINDS[name]][0]
+            assert of_kind > 0.7 * waited if name == "holds" else of_kind > 0.95 * waited, (name, dict(found[name]))
+    # the test can tell: with a threshold of 10 ms, nothing of the short sleeps would be left
+    lived, ran, ready, long, n = said["short_sleeps"]
+    assert abs(long - (lived - ran - ready)) > error_of(long, lived, n)
+
+
+def test_a_hundred_runs_of_the_same_thread_have_no_bias(build):
+    """Each look has a moment of its own in its interval: a thread that waits in step with intervals is no exception."""
+    need_root()
+    program = compile_program(build, "offcpu_waits.c", "-pthread")
+    with Folder() as folder:
+        mperfctl(build, "record", "-f", "-o", folder / "r", "--", program, "0.1")
+        need_looks(folder / "r")
+        step = "import time\nend = time.monotonic() + 20\nwhile time.monotonic() < end:\n" \
+               "    until = time.monotonic() + 0.05\n    while time.monotonic() < until: pass\n    time.sleep(0.05)\n"
+        mperfctl(build, "record", "-f", "-o", folder / "r", "--", "python3", "-c", step)
+        found = waits(folder / "r")["python3"]
+        threads = rows(build, "hotspots", "-i", folder / "r", "--comm", "python3")["provenance"]["threads"]
+    error = error_of(threads["waited_s"], threads["lived_s"], 1)
+    slept = sum(s for kind, (s, _) in found.items() if kind != "hart")
+    assert abs(slept - threads["waited_s"]) < error, (slept, threads, error)
+
+
+def test_callers_of_waits_are_whole_and_answers_say_how_they_were_found(build):
+    with Folder() as folder:
+        recorded(build, folder / "r", 2)
+        answer = rows(build, "hotspots", "-i", folder / "r", "--event", "waiting")
+        text = mperfctl(build, "hotspots", "-i", folder / "r", "--event", "off-cpu").stdout
+        default = mperfctl(build, "hotspots", "-i", folder / "r").stdout
+        everything = mperfctl(build, "flamegraph", "--folded", "-i", folder / "r", "--event", "waiting").stdout
+        folded = mperfctl(build, "flamegraph", "--folded", "-i", folder / "r", "--event", "waiting:lock").stdout
+        with sqlite3.connect(f"file:{folder / 'r'}?immutable=1", uri=True) as db:
+            (n, cut), = db.execute("SELECT sum(count), sum(truncated) FROM sample s JOIN event e ON e.id = s.event "
+                                   "WHERE pmu = 'waiting'")
+    assert cut <= 0.02 * n and n > 200, (n, cut)
+    for function in "reads_pipe", "reads_socket", "polls", "locks", "waits_for_child":
+        assert f"work;{function};" in everything, (function, everything)
+    assert "locks;" in folded and "reads_pipe" not in folded, folded
+    assert answer["provenance"]["look_every"] < 0.5 and answer["provenance"]["rung"] in ("", None), answer["provenance"]
+    assert re.search(r"waiting:sleep.*, looked for every \d+ ms; \d+ samples", text), text
+    assert "waiting:hart" not in text and "waiting" not in default.splitlines()[0], (text, default)
+    assert "; see where they wait with --event waiting" in default, default
+
+
+def test_waits_under_way_count_and_stopped_processes_are_told_apart(build):
+    need_root()
+    with Folder() as folder, subprocess.Popen(["sleep", "1000"]) as sleeps, \
+            subprocess.Popen(["sleep", "1000"]) as stopped:
+        os.kill(stopped.pid, signal.SIGSTOP)
+        try:
+            for process, kind in (sleeps, "sleep"), (stopped, "stopped"):
+                mperfctl(build, "record", "-f", "-o", folder / "r", "-p", process.pid, "--for", "2s")
+                need_looks(folder / "r")
+                found = waits(folder / "r")["sleep"]
+                assert abs(found[kind][0] - 2) < 0.5, (kind, dict(found))
+                assert sum(s for s, _ in found.values()) < found[kind][0] + 0.3, dict(found)
+        finally:
+            for process in sleeps, stopped:
+                process.kill()
+
+
+def test_ten_thousand_threads_that_sleep_cost_no_more_than_looks_may(build):
+    leave_to_plain(build, "10,000 threads")
+    need_root()
+    sleepers = "import threading, time\nthreading.stack_size(65536)\n" \
+               "for _ in range(10000): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n" \
+               "print('ready', flush=True)\ntime.sleep(1000)\n"
+    with Folder() as folder, Service(build, folder, flush="1s") as service, \
+            subprocess.Popen(["python3", "-c", sleepers], stdout=subprocess.PIPE, text=True) as crowd:
+        try:
+            if "every" not in waiting_of(service):
+                raise Skip(waiting_of(service))
+            assert crowd.stdout.readline() == "ready\n"
+            time.sleep(15)  # looks become rare, and threads rest
+            before, began = looks_cpu_s(service), time.monotonic()
+            time.sleep(10)
+            share = (looks_cpu_s(service) - before) / (time.monotonic() - began)
+            assert share < 0.02, (share, waiting_of(service))
+            found = service.ask("hotspots", "--event", "waiting:sleep", "--pid", crowd.pid, "--since", "-1m")
+            assert found["provenance"]["samples"] >= 10000, found["provenance"]
+        finally:
+            crowd.kill()
+
+
+def waiting_of(service):
+    return service.ask("status")["rate"][0]["waiting"]
+
+
+def looks_cpu_s(service):
+    """CPU time of mperfd, which does little else here, and of the process that looks."""
+    return sum(row["cpu_ns"] / 1e9 for row in service.ask("status")["process"] if row["what"] in ("daemon", "looks"))
+
+
+def test_a_stack_that_hangs_who_reads_it_is_left_alone(build):
+    need_root()
+    if platform.machine() != "x86_64" or not os.path.exists("/dev/fuse"):
+        raise Skip("needs /dev/fuse, and the program's assembly is x86-64's")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True, capture_output=True,
+                           text=True).stdout.split()
+    hangfs, program = compile_program(build, "hangfs.c", *flags), compile_program(build, "hanging_stack.c")
+    with Folder() as folder, Service(build, folder, flush="1s", callers="tables") as service:
+        if "every" not in waiting_of(service):
+            raise Skip(waiting_of(service))
+        mount, big = folder / "mount", folder / "big"
+        mount.mkdir()
+        big.write_bytes(bytes(1 << 20))
+        with subprocess.Popen([hangfs, big, mount]) as server:
+            try:
+                wait_until("the file system is there", lambda: (mount / "program").exists())
+                with subprocess.Popen([program, mount / "program"], stdout=subprocess.PIPE, text=True) as hangs:
+                    assert hangs.stdout.readline() == "ready\n"
+                    wait_until("the look that hangs is given up", lambda: failed(service) >= 1)
+                    n = made(service)
+                    wait_until("looks go on", lambda: made(service) > n + 10)
+                    found = service.ask("hotspots", "--event", "waiting", "--pid", hangs.pid, "--since", "-1m")
+                    assert found["provenance"]["samples"] > 0, found
+                    assert failed(service) <= 2, waiting_of(service)
+                    hangs.kill()
+                assert service.stop() == 0
+            finally:
+                server.kill()
+                subprocess.run(["umount", "-l", mount], check=False)
+
+
+def made(service):
+    return int(re.search(r"(\d+) times", waiting_of(service))[1])
+
+
+def failed(service):
+    return int(re.search(r"of which (\d+) failed", waiting_of(service))[1])
+
+
+def test_nobody_sees_where_another_waits(build):
+    with Folder() as folder, UnitService(build, folder, flush="1s") as stage:
+        if "every" not in waiting_of(stage):
+            raise Skip(waiting_of(stage))
+        program = shutil.copy(shutil.which("sleep"), stage.folder / "victim")
+        suid = shutil.copy(shutil.which("sleep"), stage.folder / "hidden")
+        os.chown(suid, VICTOR, VICTOR)
+        os.chmod(suid, 0o4755)
+        with subprocess.Popen(as_user(VICTOR, program, "1000")) as victim, \
+                subprocess.Popen(as_user(MALLORY, suid, "1000")) as hidden:
+            try:
+                def own(uid, pid):
+                    done = stage.user(uid, "hotspots", "--event", "waiting", "--since", "-1h", "--pid", pid)
+                    return done if "nanosleep" in done.stdout else None
+                wait_until("the victim's own waits", lambda: own(VICTOR, victim.pid))
+                assert own(MALLORY, victim.pid) is None
+                everything = stage.user(MALLORY, "hotspots", "--event", "waiting", "--since", "-1h", "--by", "process")
+                assert "victim" not in everything.stdout, everything.stdout
+                # a program that changed its rights is nobody's, also not of those who started it
+                with open(f"/proc/{hidden.pid}/status", encoding="ascii") as status:
+                    changed = re.search(r"^Uid:\s+(\d+)\s+(\d+)", status.read(), re.M).groups()
+                if changed[0] != changed[1]:
+                    assert own(MALLORY, hidden.pid) is None
+            finally:
+                victim.kill()
+                subprocess.run(["kill", "-9", str(hidden.pid)], check=False)
+
+
+def test_without_bpf_status_says_why_and_a_question_what_is_missing(build):
+    with Folder() as folder, UnitService(build, folder, flush="1s", without=("bpf",)) as stage:
+        said = waiting_of(stage)
+        assert re.match(r"not looked for: BPF is not available \(.+\)", said), said
+        time.sleep(1.5)
+        refused(stage.ctl("hotspots", "--event", "waiting", "--since", "-1h", check=False), 1,
+                "did not count the event waiting")
+
+
+def test_a_service_may_be_told_not_to_look(build):
+    with Folder() as folder, Service(build, folder, waiting="no") as service:
+        assert waiting_of(service) == "not looked for"

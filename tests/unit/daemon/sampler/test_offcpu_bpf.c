@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+
+/* Tests of daemon/kernel/offcpu_bpf.c and offcpu.bpf.c on the kernel that runs here: what a look tells of threads whose
+ * doings we know */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/decode/offcpu.h"
+#include "daemon/kernel/offcpu_bpf.h"
+#include "tests/unit/test.h"
+
+#define SECRET 0x5ca1ab1e0ddba11ull
+#define LOOK_BYTES (16u << 20)
+
+static struct offcpu_bpf bpf = {-1, -1, -1};
+static uint8_t *look;
+static size_t n_look;
+static pid_t child;
+
+static bool loaded(const char *test)
+{
+	int error = 0;
+	if (geteuid() != 0) {
+		printf("SKIP %s: not root\n", test);
+		return false;
+	}
+	if (offcpu_bpf_load(&bpf, &error) != 0) {
+		printf("SKIP %s: BPF is refused: %s\n", test, strerror(error));
+		return false;
+	}
+	look = mmap(NULL, LOOK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(look != MAP_FAILED);
+	return true;
+}
+
+static void teardown(void)
+{
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	if (bpf.link_fd >= 0)
+		offcpu_bpf_close(&bpf);
+	bpf.link_fd = -1;
+}
+
+EACH_TEST(.end = teardown, .seconds = 60);
+
+static void look_once(void)
+{
+	int fd;
+	ssize_t n;
+	ck_assert_int_eq(offcpu_bpf_look(bpf.link_fd, &fd), 0);
+	for (n_look = 0; (n = read(fd, look + n_look, 65536)) > 0; n_look += (size_t)n)
+		ck_assert_uint_lt(n_look, LOOK_BYTES - 65536);
+	ck_assert_int_eq(n, 0);
+	close(fd);
+}
+
+/* Where what the look tells of that thread begins; NULL: nothing. The whole look is decoded. */
+static const uint8_t *find(pid_t tid, struct offcpu_thread *ret_thread)
+{
+	const uint8_t *found = NULL;
+	struct offcpu_thread t;
+	size_t at = 0, used = 0;
+	int r;
+	while ((r = offcpu_decode(look + at, n_look - at, &t, &used)) == 0) {
+		if (t.record.tid == (uint32_t)tid) {
+			ck_assert_ptr_null(found);
+			found = look + at;
+			(void)offcpu_decode(found, n_look - at, ret_thread, &used);
+		}
+		at += used;
+	}
+	ck_assert_int_eq(r, OFFCPU_ENDS);
+	ck_assert_uint_eq(at + sizeof(struct offcpu_head), n_look);
+	return found;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* A child with something to find on its stack, which sleeps. */
+static void begin_child(void)
+{
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child > 0) {
+		char path[64], state = 'R';
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)child);
+		while (state != 'S') {
+			usleep(1000);
+			FILE *f = fopen(path, "re");
+			ck_assert(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+			fclose(f);
+		}
+		return;
+	}
+	volatile uint64_t secret[64];
+	for (int i = 0; i < 64; i++)
+		secret[i] = SECRET;
+	signal(SIGUSR1, on_signal);
+	while (secret[63] == SECRET)
+		pause();
+	_exit(1);
+}
+
+TEST(a_thread_that_sleeps_is_told_with_its_stack_and_then_in_short)
+{
+	struct offcpu_thread t;
+	if (!loaded(__func__))
+		return;
+	begin_child();
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert_int_eq(t.kind, OFFCPU_SLEEP);
+	ck_assert_uint_eq(t.record.pid, (uint32_t)child);
+	ck_assert_uint_ge(t.record.sample.n_callchain, 3);
+	unsigned n = 0;
+	for (size_t i = 0; i < t.record.sample.n_stack / 8; i++) {
+		uint64_t word;
+		memcpy(&word, t.record.sample.stack + 8 * i, 8);
+		n += word == SECRET;
+	}
+	ck_assert_uint_ge(n, 64);
+
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert(t.same);
+	/* it ran in between */
+	ck_assert_int_eq(kill(child, SIGUSR1), 0);
+	usleep(100000);
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert(!t.same && !t.again);
+	/* and is told once more in one of so many looks */
+	unsigned n_again = 0;
+	for (unsigned i = 0; i < OFFCPU_TELL_AGAIN; i++) {
+		look_once();
+		ck_assert_ptr_nonnull(find(child, &t));
+		n_again += t.again;
+	}
+	ck_assert_uint_eq(n_again, 1);
+}
+
+TEST(what_stops_and_who_looks_are_told_apart)
+{
+	struct offcpu_thread t;
+	if (!loaded(__func__))
+		return;
+	begin_child();
+	ck_assert_int_eq(kill(child, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(child, NULL, WUNTRACED), child);
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert_int_eq(t.kind, OFFCPU_STOPPED);
+	ck_assert_ptr_null(find(getpid(), &t));
+}
+
+/* What leaves the kernel has no bytes that somebody else left there. */
+TEST(what_is_not_used_is_zero)
+{
+	struct offcpu_record whole;
+	struct offcpu_thread t;
+	size_t at = 0, used;
+	if (!loaded(__func__))
+		return;
+	begin_child();
+	for (int i = 0; i < 3; i++)
+		look_once();
+	for (; offcpu_decode(look + at, n_look - at, &t, &used) == 0; at += used) {
+		if (t.same)
+			continue;
+		memcpy(&whole, look + at, sizeof(whole));
+		for (unsigned i = whole.head.n_chain; i < OFFCPU_CHAIN_MAX; i++)
+			ck_assert_uint_eq(whole.chain[i], 0);
+		for (unsigned i = 0; i < OFFCPU_REGS && whole.head.flags & OFFCPU_KERNEL_THREAD;
+			i++)
+			ck_assert_uint_eq(whole.regs[i], 0);
+		ck_assert_uint_le(whole.head.file, 15);
+	}
+}
