@@ -439,6 +439,12 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s);
 int stack_walk_user(struct stack_walk *w, uint64_t addr);
 /* Add a frame, and have it named. file NULL: unknown. 0 or -errno. */
 int stack_walk_push(struct stack_walk *w, struct file *file, uint64_t offset);
+/* Has the walk reached the start of the stack? */
+bool stack_walk_has_start(const struct stack_walk *w);
+/* A walk by tables ended early at that address. The kernel followed frame pointers, also onto the stack that a program
+ * changed for another, as Go's runtime does: add what its chain has beyond that address, if that leads to the start of
+ * the stack; else it may have gone wrong anywhere. 0 or -errno. */
+int stack_walk_go_on(struct stack_walk *w, const struct record_sample *s, uint64_t address);
 /* Pass the attribution to the sink, with the frames of the walk. */
 void stack_walk_sink(struct stack_walk *w, struct attribution *attribution);
 

@@ -233,7 +233,7 @@ static bool frame_starts(const struct stack_walk *w, const struct frame *frame, 
 
 /* Has the walk reached the start of the stack? The caller of main or of a thread's routine is in a
  * library that is mostly built without frame pointers, so what follows may be garbage. */
-static bool walk_has_start(const struct stack_walk *w)
+bool stack_walk_has_start(const struct stack_walk *w)
 {
 	for (uint32_t i = w->n_frames; i > 0 && !file_is_kernel(w->frame[i - 1]->file->kind); i--) {
 		bool is_innermost = i < 2 || file_is_kernel(w->frame[i - 2]->file->kind);
@@ -249,7 +249,7 @@ static bool walk_has_start(const struct stack_walk *w)
 static int walk_lost(struct stack_walk *w)
 {
 	w->ended = true;
-	if (!walk_has_start(w))
+	if (!stack_walk_has_start(w))
 		walk_cut(w);
 	return 0;
 }
@@ -445,12 +445,49 @@ int stack_walk_chain(struct stack_walk *w, const struct record_sample *s)
 	/* A chain that looks complete may end anywhere, since code without frame pointers ends
 	 * it at once: it is whole only if it reached the start of the stack. There is no chain
 	 * if none was requested; kernel threads have no user part. */
-	if (n_addresses >= w->a->walks->depth_max ||
-		(w->has_user && !w->ended && w->a->o.starts && !walk_has_start(w)))
+	if ((!w->kernel_only && n_addresses >= w->a->walks->depth_max) ||
+		(w->has_user && !w->ended && w->a->o.starts && !stack_walk_has_start(w)))
 		walk_cut(w);
 	if (n_addresses || !s->ip)
 		return 0;
 	return walk_entry(w, s->kernel ? PERF_CONTEXT_KERNEL : PERF_CONTEXT_USER, s->ip);
+}
+
+/* The first caller beyond that address in a chain's user part; n_callchain: there is none. */
+static uint64_t find_beyond(const struct record_sample *s, uint64_t address)
+{
+	bool is_user = false, exact = true;
+
+	for (uint64_t i = 0; i < s->n_callchain; i++) {
+		const uint64_t addr = record_chain_at(s, i);
+		if (addr >= PERF_CONTEXT_MAX) {
+			is_user = addr == PERF_CONTEXT_USER;
+			exact = true;
+			continue;
+		}
+		if (is_user && (exact ? addr : addr - 1) == address)
+			return i + 1;
+		exact = false;
+	}
+	return s->n_callchain;
+}
+
+int stack_walk_go_on(struct stack_walk *w, const struct record_sample *s, uint64_t address)
+{
+	const struct space *space = task_space(w->task);
+	const uint32_t n_frames = w->n_frames;
+	int r = 0;
+
+	for (uint64_t i = find_beyond(s, address); i < s->n_callchain && r == 0; i++) {
+		const uint64_t addr = record_chain_at(s, i);
+		if (addr >= PERF_CONTEXT_MAX || !space_find(space, addr - 1) ||
+			w->n_frames == STACK_FRAMES_MAX)
+			break;
+		r = stack_walk_user(w, addr - 1);
+	}
+	if (r == 0 && !stack_walk_has_start(w))
+		w->n_frames = n_frames;
+	return r;
 }
 
 void stack_walk_sink(struct stack_walk *w, struct attribution *attribution)

@@ -153,9 +153,20 @@ static int push_found(struct stack_walk *w, const struct unwind_result *r, size_
 		       : stack_walk_push(w, r->frame[i].file, r->frame[i].offset);
 }
 
-/* The walk has the kernel's frames, and goes on with those that were found. */
+/* Does the walk end before the start of the stack, though its chain may go on? */
+static bool ends_early(
+	struct stack_walk *w, const struct unwind_result *r, const struct record_sample *s)
+{
+	if (!r->truncated || w->truncated || stack_walk_has_start(w))
+		return false;
+	if (s && stack_walk_go_on(w, s, r->frame[r->n_frames - 1].address) < 0)
+		return true;
+	return !stack_walk_has_start(w);
+}
+
+/* The walk has the kernel's frames, and goes on with those that were found. s: of the sample, while it is there. */
 static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct unwind_result *r,
-	bool is_now, struct attribution *attribution)
+	const struct record_sample *s, struct attribution *attribution)
 {
 	if (r->failed || !r->n_frames) {
 		sink_leaf(w, leaf, attribution);
@@ -164,9 +175,9 @@ static void sink_unwound(struct stack_walk *w, struct frame *leaf, const struct 
 	note_depth(w->a->waits, r, attribution);
 	/* without memory for a frame the stack ends there, and the sample still counts */
 	for (size_t i = 0; i < r->n_frames; i++)
-		if (push_found(w, r, i, is_now) < 0)
+		if (push_found(w, r, i, s != NULL) < 0)
 			break;
-	if (r->truncated && !w->truncated) {
+	if (ends_early(w, r, s)) {
 		w->truncated = true;
 		stack_walk_lose(w, LOSS_STACK_TRUNCATED);
 		attribution->is_deep = r->deep && attribution->is_deep;
@@ -199,7 +210,7 @@ int waiting_add(struct stack_walk *w, const struct record *r, struct attribution
 		.n_stack = s->n_stack,
 	};
 	if (a->o.namer && namer_unwind_now(a->o.namer, &job, &a->waits->unwound)) {
-		sink_unwound(w, leaf, &a->waits->unwound, true, attribution);
+		sink_unwound(w, leaf, &a->waits->unwound, s, attribution);
 		return 0;
 	}
 	if (!a->o.namer || HASH_COUNT(a->waits->waiting) >= WAITING_MAX) {
@@ -249,7 +260,7 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r)
 
 	HASH_DEL(a->waits->waiting, wait);
 	waiting_walk(a, wait, &w);
-	sink_unwound(&w, wait->leaf, r, false, &wait->attribution);
+	sink_unwound(&w, wait->leaf, r, NULL, &wait->attribution);
 	free(wait);
 }
 

@@ -359,7 +359,6 @@ static void add_stacks(const struct sampler *s, const struct event *e, struct pe
 	a->exclude_callchain_kernel = e->exclude_kernel || s->options.user_only;
 	if (s->options.stacks != SAMPLER_STACKS_DWARF || USER_REGS == 0)
 		return;
-	a->exclude_callchain_user = 1;
 	a->sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	a->sample_regs_user = USER_REGS;
 	a->sample_stack_user = s->copy_bytes;

@@ -25,6 +25,7 @@ struct namer {
 	int unwind_result;
 	struct file *opened;
 	struct unwind_job job;
+	struct unwind_result by_tables;
 	void *ticket[WAITING_MAX + 1];
 };
 
@@ -53,14 +54,15 @@ int noted_unwind(struct namer *n, const struct unwind_job *job)
 	return 0;
 }
 
-/* It has no tables. */
+/* It has tables only where a test gives their result. */
 bool noted_unwind_now(
 	struct namer *n, const struct unwind_job *job, struct unwind_result *ret_result)
 {
-	(void)n;
 	(void)job;
-	(void)ret_result;
-	return false;
+	if (n->by_tables.n_frames == 0)
+		return false;
+	*ret_result = n->by_tables;
+	return true;
 }
 
 static void setup(void)
@@ -236,6 +238,75 @@ TEST(kernel_frames_stand_before_the_unwound)
 	ck_assert_uint_eq(a->n_frames, 3);
 	ck_assert_uint_eq(a->frame[1]->offset, 0x2f);
 	ck_assert_uint_eq(a->frame[2]->offset, 0x1020);
+}
+
+/* --- stacks on which the program changed to another ------------------------------------------- */
+
+/* A sample whose walk by tables ends at its leaf, with this chain of the kernel. */
+static const struct attribution *ends_at_leaf(const uint64_t *chain, uint64_t n)
+{
+	struct record r = stack_sample(0x10020);
+
+	namer.by_tables = (struct unwind_result){.n_frames = 1, .truncated = true};
+	namer.by_tables.frame[0].file = prog();
+	namer.by_tables.frame[0].offset = 0x1020;
+	namer.by_tables.frame[0].address = 0x10020;
+	r.sample.callchain = chain;
+	r.sample.n_callchain = n;
+	bench_take(b, &r, 0);
+	return bench_got(b, 0);
+}
+
+static void name_start(uint64_t offset)
+{
+	struct frame *frame;
+
+	ck_assert_int_eq(frame_get(&b->files, prog(), offset, &frame), 0);
+	frame->place = calloc(1, sizeof(*frame->place));
+	frame->place->function = "runtime.goexit.abi0";
+	frame->n_places = 1;
+	frame->state = FRAME_NAMED;
+}
+
+TEST(a_walk_that_ends_early_goes_on_by_the_kernels_chain)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x10020, 0x10031, 0x10041};
+
+	name_start(0x1040);
+	const struct attribution *a = ends_at_leaf(chain, 4);
+	ck_assert_uint_eq(a->n_frames, 3);
+	ck_assert_uint_eq(a->frame[1]->offset, 0x1030);
+	ck_assert_uint_eq(a->frame[2]->offset, 0x1040);
+	ck_assert(!a->truncated);
+	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 0);
+}
+
+TEST(a_chain_that_leads_to_no_start_is_not_taken)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x10020, 0x10031, 0x10041, 3};
+
+	const struct attribution *a = ends_at_leaf(chain, 5);
+	ck_assert_uint_eq(a->n_frames, 1);
+	ck_assert(a->truncated);
+	ck_assert_uint_eq(b->lost[0][LOSS_STACK_TRUNCATED], 1);
+}
+
+TEST(a_chain_of_another_place_is_not_taken)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x10024, 0x10031, 0x10041};
+
+	name_start(0x1040);
+	ck_assert_uint_eq(ends_at_leaf(chain, 4)->n_frames, 1);
+	ck_assert(bench_got(b, 0)->truncated);
+}
+
+TEST(a_walk_that_ends_at_a_start_is_whole)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x10020};
+
+	name_start(0x1020);
+	/* not as the leaf alone: main is a start wherever it is */
+	ck_assert(!ends_at_leaf(chain, 2)->truncated);
 }
 
 TEST(counts_stay_with_the_sample_that_waits)

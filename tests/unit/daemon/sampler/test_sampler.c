@@ -89,7 +89,7 @@ TEST(copied_stacks_bring_registers_and_a_larger_ring)
 	struct sampler *s = case_sampler(r, &o);
 	const struct stream *t = case_stream(s, 0, STREAM_SAMPLER);
 	const struct perf_event_attr *a = replay_attr(r, t->fd);
-	ck_assert(a->exclude_callchain_user);
+	ck_assert(!a->exclude_callchain_user); /* where a walk by tables ends early, it may go on */
 	ck_assert_uint_eq(a->sample_stack_user, SAMPLER_STACK_BYTES_DEFAULT);
 	ck_assert_uint_eq(t->regs_user, a->sample_regs_user);
 	ck_assert_uint_eq(s->ring[0].data_bytes, 16 << 20);
