@@ -221,6 +221,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 		if (r)
 			return r;
 		row->who = a->task;
+		row->is_offcpu = a->is_offcpu;
 	}
 	r = reserve_reads(row, a);
 	if (r)
@@ -228,7 +229,7 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 
 	count(row, a, a->truncated || t->n_refused > n_refused);
 	keep_moments(w, row, a);
-	w->n_samples += a->is_offcpu ? 0 : a->count;
+	w->n_samples += attribution_samples(a);
 	return 0;
 }
 

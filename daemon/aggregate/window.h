@@ -70,6 +70,7 @@ struct window_row {
 		int16_t rung;
 	} key;
 	uint64_t count, weight_ns, period;
+	bool is_offcpu; /* of threads that waited: no samples of a hart */
 	uint32_t n_truncated;
 	uint32_t n_uncounted;     /* samples without counts of their group (struct attribution) */
 	struct window_read *read; /* n_reads */

@@ -208,7 +208,7 @@ static int attribute_stack(
 	w.time_ns = r->time_ns;
 	w.n_frames = 0;
 	w.truncated = w.has_user = w.ended = false;
-	w.kernel_only = s->regs_abi && s->n_stack && task_space(task);
+	w.kernel_only = s->regs_abi && (s->n_stack || to->is_offcpu) && task_space(task);
 	w.user_ip = 0;
 	w.is_offcpu = to->is_offcpu;
 
@@ -335,6 +335,11 @@ int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weigh
 	if (!a->o.all && !task)
 		return 0;
 	int result = sideband_task(a, r, hart, &task);
+	if (!result && task && lost_exec_shows(task->process, r->time_ns)) {
+		result = lost_exec_take(a, task->process, hart);
+		if (!result)
+			result = sideband_task(a, r, hart, &task);
+	}
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 	owner_sampled(a, task);
@@ -345,9 +350,9 @@ int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weigh
 		.hart = hart,
 		.event = r->stream->event,
 		.rung = r->stream->rung,
-		.count = 1,
+		.count = weight_ns > 0,
 		.weight_ns = weight_ns,
-		.period = r->sample.period,
+		.period = weight_ns > 0,
 		.is_offcpu = true,
 	};
 	return attribute_stack(a, r, task, &to);

@@ -50,6 +50,12 @@ struct attribution {
 	uint8_t raise; /* a sample of that raise (sampler_raise_task), not of the session's events; else 0 */
 };
 
+/* How many samples of harts it is: a thread that waits is none, and no loss if it is missing. */
+static inline uint64_t attribution_samples(const struct attribution *a)
+{
+	return a->is_offcpu ? 0 : a->count;
+}
+
 struct kernel;
 
 struct attribute_options {
@@ -117,7 +123,8 @@ bool attribute_scans(const struct attribute *a);
 /* Take one record. Returns 0; -errno only for an internal failure. Losses are counted. */
 int attribute_record(struct attribute *a, const struct record *r, int hart);
 
-/* Take a thread without a hart, a sample of STREAM_OFFCPU, which waited for about weight_ns. 0 or -errno. */
+/* Take a thread without a hart, a sample of STREAM_OFFCPU, which waited for about weight_ns; 0: it is no sample, and
+ * only its callers are found. 0 or -errno. */
 int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weight_ns);
 
 /* Find the frame of the call that returns to that address of the task's process, and have it named like

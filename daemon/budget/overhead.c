@@ -278,7 +278,8 @@ static void price_record(
 		n += records ? h->hart[i].switches : 0;
 	}
 	n *= (double)own->time_ns / NS_PER_S;
-	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? (double)own->own_ns / n : 0;
+	const double for_records_ns = (double)less(own->own_ns, own->cause_ns[CAUSE_WAITING]);
+	double each_ns = n >= PRICED_RECORDS_MIN && !h->measured_now ? for_records_ns / n : 0;
 	h->measured_now = false; /* that is CPU time of ours, too */
 	if (each_ns > 0 && (h->record_ns <= 0 || each_ns < h->record_ns))
 		h->record_ns = each_ns;

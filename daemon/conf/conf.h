@@ -36,9 +36,9 @@ struct conf {
 			        * limit */
 	char job_environment[CONF_TEXT_BYTES]; /* attribute/label_variables.h, or "none" */
 	char topdown_groups[CONF_TEXT_BYTES];  /* counted all the time: "A,B", or "none" */
+	bool waiting;                          /* look for threads that wait */
 	/* [store] */
-	bool waiting; /* look for threads that wait */
-	bool store;   /* false: nothing is kept; top and record still work */
+	bool store; /* false: nothing is kept; top and record still work */
 	char store_path[CONF_TEXT_BYTES];
 	uint64_t flush_ns;       /* the time whose samples a crash may lose */
 	uint64_t budget_bytes;   /* for all files of the store together, never exceeded */

@@ -4,6 +4,7 @@
  * user, so anyone may ask. If naming is paused for some users, each sees only their own entry.
  * Samples add up: taken = stored + in hand + lost, as far as a cause counts samples.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,13 +124,22 @@ static void say_waiting(const struct service *service, char *text, size_t n)
 		service->walk ? walk_offcpu(service->walk, &error) : (struct offcpu_looks_state){0};
 	char every[UNIT_TEXT_BYTES];
 	if (error) {
-		snprintf(text, n, "not looked for: BPF is not available (%s)", strerror(error));
+		snprintf(text, n, "not looked for: %s (%s)",
+			error == ENOMEM ? "there is too little memory for BPF"
+					: "BPF is not available",
+			strerror(error));
+	} else if (looks.has_ended) {
+		snprintf(
+			text, n, "not looked for any more: looks failed too often; restart mperfd");
 	} else if (looks.interval_ns == 0) {
 		snprintf(text, n, "not looked for");
 	} else {
 		unit_text(MPERF__UNIT__UNIT_NS, (double)looks.interval_ns, every);
-		snprintf(text, n, "looked for every %s, %llu times, of which %llu failed", every,
-			(unsigned long long)looks.n_looks, (unsigned long long)looks.n_broken);
+		snprintf(text, n,
+			"looked for every %s, %llu times, of which %llu failed and %llu were cut "
+			"short",
+			every, (unsigned long long)looks.n_looks,
+			(unsigned long long)looks.n_broken, (unsigned long long)looks.n_cut);
 	}
 }
 
@@ -140,7 +150,7 @@ static int tell_rate(const struct status *s)
 	const struct service *service = s->service;
 	const char *trouble = service->walk ? walk_trouble(service->walk) : "";
 	const char *switches = service->walk ? sampler_cut_says(service->walk->sampler) : "";
-	char waiting[160];
+	char waiting[200];
 	say_waiting(service, waiting, sizeof(waiting));
 	if (!*trouble)
 		trouble = *service->trouble ? service->trouble : service->short_trouble;

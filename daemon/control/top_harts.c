@@ -69,7 +69,7 @@ int top_tell_harts(const struct top_feed *f, bool with_ipc, const struct answer 
 	for (; row; row = row->hh.next) {
 		if (row->key.hart < 0 || row->key.hart >= n)
 			continue;
-		sum[row->key.hart].samples += row->count;
+		sum[row->key.hart].samples += row->is_offcpu ? 0 : row->count;
 		if (with_ipc)
 			add_reads(&s->events, row, &sum[row->key.hart]);
 	}

@@ -128,11 +128,12 @@ static void take_chain(struct offcpu_thread *t, const struct offcpu_record *whol
 	t->record.sample.n_callchain = whole->head.n_chain ? whole->head.n_chain + 1u : 0;
 }
 
+/* Without a stack, the registers still tell the innermost function. */
 static void take_stack(struct offcpu_thread *t, const struct offcpu_head *h, const uint8_t *regs,
 	const uint8_t *stack)
 {
 	struct record_sample *s = &t->record.sample;
-	if (h->n_stack == 0)
+	if (h->flags & OFFCPU_KERNEL_THREAD)
 		return;
 	s->regs_abi = h->flags & OFFCPU_32_BIT ? PERF_SAMPLE_REGS_ABI_32 : PERF_SAMPLE_REGS_ABI_64;
 	s->regs = (const uint64_t *)(const void *)regs;
@@ -160,6 +161,7 @@ int offcpu_decode(
 	t->same = h->flags & OFFCPU_SAME;
 	t->again = h->flags & OFFCPU_AGAIN;
 	t->kind = kind_of(h);
+	t->restarts = t->kind == OFFCPU_OTHER && h->syscall == SYS_restart_syscall;
 	memset(&t->record, 0, offsetof(struct record, sample.read));
 	t->record.kind = RECORD_SAMPLE;
 	t->record.pid = h->pid;

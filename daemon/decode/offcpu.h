@@ -22,8 +22,9 @@ enum offcpu_kind {
 
 struct offcpu_thread {
 	enum offcpu_kind kind;
-	bool same;  /* as in the last look: the record has only pid, tid and cpu */
-	bool again; /* it has not run since the last look */
+	bool same;     /* as in the last look: the record has only pid, tid and cpu */
+	bool again;    /* it has not run since the last look */
+	bool restarts; /* a call that was interrupted goes on: the kind is that of the call before */
 	/* A sample, but for stream and time. Borrows the bytes, and: */
 	struct record record;
 	uint64_t chain[OFFCPU_CHAIN_MAX + 1]; /* marker, and the kernel's addresses */

@@ -28,6 +28,8 @@
 /* Source: include/linux/rwsem.h and kernel/locking/rwsem.c of Linux 6.12 */
 #define RWSEM_WRITER_LOCKED 1
 #define COPY_BYTES 4096u /* at a time: a page of most machines */
+/* Stacks for which there is room, however large they are. */
+#define STACKS_SURE (OFFCPU_LOOK_STACKS_MAX / OFFCPU_STACK_MAX)
 #define COPIES (OFFCPU_STACK_MAX / COPY_BYTES)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -244,6 +246,7 @@ static __always_inline __u32 take_stack(
 {
 	__u32 n = 0;
 
+	state->began_ns = bpf_ktime_get_ns();
 	state->copying = who(task);
 	for (__u32 i = 0; i <= COPIES; i++) {
 		__u32 bytes = COPY_BYTES - (__u32)((sp + n) & (COPY_BYTES - 1));
@@ -292,6 +295,19 @@ static __always_inline __u16 flags_of(struct task_struct *task, unsigned int doi
 	return flags;
 }
 
+/* Kernels for a single hart do not have the field: the one that runs is the reader. */
+static __always_inline _Bool is_running(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
+}
+
+/* A long exec or mmap is under way. Not known of kernels for real time, whose lock is another: there the copy waits. */
+static __always_inline _Bool is_locked(struct mm_struct *mm)
+{
+	return bpf_core_field_exists(mm->mmap_lock.count) &&
+	       BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED;
+}
+
 /* Did it have a hart, but for our look? The switch to the reader put both times on the same clock of that hart. Source:
  * sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
 static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int doing)
@@ -299,16 +315,18 @@ static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int
 	struct task_struct *reader = bpf_get_current_task_btf();
 
 	return doing == 0 && bpf_core_field_exists(task->sched_info.last_queued) &&
+	       bpf_core_field_exists(task->thread_info.cpu) &&
 	       task->sched_info.last_queued == reader->sched_info.last_arrival &&
 	       task->thread_info.cpu == reader->thread_info.cpu;
 }
 
 /* Never 0, as of a thread that was never told. */
-static __always_inline __u64 told_key(struct task_struct *task, __u16 flags)
+static __always_inline __u64 told_key(
+	struct task_struct *task, __u16 flags, const struct offcpu_state *state)
 {
 	const __u64 what = flags & (OFFCPU_RUNNABLE | OFFCPU_IS_STOPPED);
 
-	return (task->nvcsw + task->nivcsw) << 4 | what | 1;
+	return state->n_lost << 48 ^ ((task->nvcsw + task->nivcsw) << 4 | what | 1);
 }
 
 static __always_inline _Bool has_room(const struct offcpu_state *state)
@@ -316,16 +334,24 @@ static __always_inline _Bool has_room(const struct offcpu_state *state)
 	return state->stack_bytes + OFFCPU_STACK_MAX <= OFFCPU_LOOK_STACKS_MAX;
 }
 
+/* Threads come in the order of their numbers: where not all have room, each has the same chance. */
+static __always_inline _Bool draw(struct offcpu_state *state)
+{
+	state->n_wanted++;
+	return has_room(state) &&
+	       (state->n_wanted_before <= STACKS_SURE ||
+		       bpf_get_prandom_u32() % state->n_wanted_before < STACKS_SURE);
+}
+
 /* It did not run since it was told. Is it told in full again? */
 static __always_inline _Bool is_again(const struct told *t, const struct offcpu_state *state)
 {
-	return t->lacks ? has_room(state)
-			: ((t->tid ^ state->n_looks) & (OFFCPU_TELL_AGAIN - 1)) == 0;
+	return ((t->tid ^ state->n_looks) & (OFFCPU_TELL_AGAIN - 1)) == 0;
 }
 
 /* The call that a thread of a program is in, and what is on its stack. */
 static __always_inline void take_user(struct room *room, struct offcpu_state *state,
-	struct task_struct *task, struct mm_struct *mm)
+	struct task_struct *task, struct mm_struct *mm, _Bool is_drawn)
 {
 	struct offcpu_record *r = &room->record;
 	__u64 sp = 0, argument = 0;
@@ -335,9 +361,11 @@ static __always_inline void take_user(struct room *room, struct offcpu_state *st
 	take_registers(r, &room->user, &sp, &argument);
 	if (r->head.syscall >= 0)
 		r->head.file = file_type(task, argument);
-	if (!has_room(state) || BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED)
+	if (is_barred(task))
+		return;
+	if (!is_drawn || is_locked(mm))
 		r->head.flags |= OFFCPU_NO_STACK;
-	else if (!is_barred(task))
+	else
 		r->head.n_stack = take_stack(room, state, task, sp);
 }
 
@@ -364,13 +392,15 @@ int on_thread(struct iter *it)
 	if (it->meta->seq_num == 0) {
 		state->n_looks++;
 		state->stack_bytes = 0;
+		state->n_wanted_before = state->n_wanted;
+		state->n_wanted = 0;
 	}
 	if (!task)
 		return end_look(seq);
 
 	/* threads of the kernel matter only where something uninterruptible holds them up */
 	const unsigned int doing = task->__state, is_kernels = task->flags & PF_KTHREAD;
-	if (task->exit_state || task->on_cpu ||
+	if (task->exit_state || is_running(task) ||
 		(is_kernels && doing != 0 &&
 			(!(doing & TASK_UNINTERRUPTIBLE) || doing & TASK_NOLOAD)))
 		return 0;
@@ -380,8 +410,10 @@ int on_thread(struct iter *it)
 	struct offcpu_head *h = &room->record.head;
 	struct told *t = bpf_task_storage_get(&told, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	const __u16 flags = flags_of(task, doing);
-	const __u64 key = told_key(task, flags);
-	const _Bool stays = t && t->key == key, again = stays && is_again(t, state);
+	const __u64 key = told_key(task, flags, state);
+	const _Bool stays = t && t->key == key, lacks = stays && t->lacks;
+	_Bool drawn = lacks && draw(state);
+	const _Bool again = lacks ? drawn : stays && is_again(t, state);
 
 	*h = (struct offcpu_head){.syscall = -1, .flags = flags};
 	if (stays && !again) {
@@ -405,8 +437,10 @@ int on_thread(struct iter *it)
 	struct mm_struct *mm = task->mm;
 	take_chain(r, task);
 	__builtin_memset(r->regs, 0, sizeof(r->regs));
-	if (mm && !is_kernels)
-		take_user(room, state, task, mm);
+	if (mm && !is_kernels) {
+		drawn = drawn || draw(state);
+		take_user(room, state, task, mm, drawn);
+	}
 	__u64 n_stack = r->head.n_stack;
 	if (bpf_seq_write(seq, r, sizeof(*r)))
 		return 0;

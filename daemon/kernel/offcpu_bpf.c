@@ -64,12 +64,23 @@ int offcpu_bpf_look(int link_fd, int *ret_fd)
 	return 0;
 }
 
-bool offcpu_bpf_bar(const struct offcpu_bpf *b)
+bool offcpu_bpf_bar(const struct offcpu_bpf *b, uint64_t longer_ns, uint64_t now_ns)
 {
 	const uint32_t zero = 0;
 	const uint8_t yes = 1;
 	struct offcpu_state state = {.copying = 0};
-	if (bpf_map_lookup_elem(b->state_fd, &zero, &state) < 0 || !state.copying)
+	if (bpf_map_lookup_elem(b->state_fd, &zero, &state) < 0 || !state.copying ||
+		now_ns < state.began_ns + longer_ns)
 		return false;
 	return bpf_map_update_elem(b->barred_fd, &state.copying, &yes, BPF_ANY) == 0;
+}
+
+void offcpu_bpf_tell_again(const struct offcpu_bpf *b)
+{
+	const uint32_t zero = 0;
+	struct offcpu_state state;
+	if (bpf_map_lookup_elem(b->state_fd, &zero, &state) < 0)
+		return;
+	state.n_lost++;
+	(void)bpf_map_update_elem(b->state_fd, &zero, &state, BPF_ANY);
 }

@@ -27,9 +27,11 @@ void offcpu_bpf_close(struct offcpu_bpf *b);
  * process that has the descriptor. 0 or -errno. */
 int offcpu_bpf_look(int link_fd, int *ret_fd);
 
-/* A look has been under way for too long: copy no more stacks of the processes whose stack it copies. True: it was
- * copying one. */
-bool offcpu_bpf_bar(const struct offcpu_bpf *b);
+/* If the look under way has copied one stack for longer than that: copy no more stacks of those processes (of that
+ * user, or of that process of root). True: it has. */
+bool offcpu_bpf_bar(const struct offcpu_bpf *b, uint64_t longer_ns, uint64_t now_ns);
+/* A look was lost on its way: have threads told in full again that were told then. */
+void offcpu_bpf_tell_again(const struct offcpu_bpf *b);
 
 #else
 
@@ -52,10 +54,15 @@ static inline int offcpu_bpf_look(int link_fd, int *ret_fd)
 	return -ENOTSUP;
 }
 
-static inline bool offcpu_bpf_bar(const struct offcpu_bpf *b)
+static inline bool offcpu_bpf_bar(const struct offcpu_bpf *b, uint64_t longer_ns, uint64_t now_ns)
+{
+	(void)b, (void)longer_ns, (void)now_ns;
+	return false;
+}
+
+static inline void offcpu_bpf_tell_again(const struct offcpu_bpf *b)
 {
 	(void)b;
-	return false;
 }
 
 #endif

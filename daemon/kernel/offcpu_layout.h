@@ -59,6 +59,10 @@ struct offcpu_record {
 struct offcpu_state {
 	__u64 n_looks, stack_bytes;
 	__u64 copying; /* whose stack: as a key of the processes that are barred from it; 0: nobody's */
+	__u64 began_ns; /* that copy; CLOCK_MONOTONIC */
+	/* threads whose stack was wanted, in this look, and in the one before: if there is no room for all, chance decides */
+	__u64 n_wanted, n_wanted_before;
+	__u64 n_lost; /* looks that did not arrive, as their reader counts: what was told then is told again */
 };
 /* Such a key: of a user other than root this with the uid, of root's processes the pid (in the first namespace). */
 #define OFFCPU_USER ((__u64)1 << 32)

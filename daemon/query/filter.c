@@ -163,6 +163,12 @@ static bool same_without_modifiers(const char *ours, const char *asked)
 	       (ours[n] == '\0' || (ours[n] == ':' && !strchr(ours + n + 1, ':')));
 }
 
+bool filter_is_waiting(const char *event)
+{
+	return strcmp(event, "waiting") == 0 || strcmp(event, "off-cpu") == 0 ||
+	       strncmp(event, "waiting:", strlen("waiting:")) == 0;
+}
+
 /* Does the event have this name, or an alias of it? */
 static bool event_matches(const struct loaded *l, const struct loaded_event *e, const char *name)
 {

@@ -31,6 +31,8 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 		hours = "inlined functions count as their callers";
 	if (!minutes && f->n_comms > 0)
 		minutes = "threads have the name of their process";
+	if (f->event && filter_is_waiting(f->event))
+		hours = "nothing is known of threads that waited";
 	if (f->n_pids > 0)
 		hours = "pids are not known, and nothing is counted";
 	p->coarse_says[TIER_HOUR] = hours;

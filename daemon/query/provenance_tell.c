@@ -276,6 +276,8 @@ static const char *cut_remedy(const struct provenance *p, const struct text_tabl
 {
 	const uint64_t all = provenance_lost(p, texts, LOSS_STACK_TRUNCATED);
 
+	if (p->looked == p->samples) /* by /proc, or a look had no room for them */
+		return ": without BPF they are not known";
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
 			return provenance_lost(p, texts, LOSS_DEEP) * 2 > all

@@ -68,7 +68,7 @@ static void take(void *userdata, const struct attribution *a)
 {
 	struct keeper *k = userdata;
 	if (!k->recording)
-		k->lost[a->hart][LOSS_STORE] += a->count;
+		k->lost[a->hart][LOSS_STORE] += attribution_samples(a);
 }
 
 static int lose_loops(void *userdata, struct task *task, const struct loop_counts *c)

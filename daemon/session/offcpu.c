@@ -16,6 +16,12 @@
 #define KEPT_MAX 65536u
 /* Of rest_ns: after so long a thread rests. */
 #define RESTS_PART 6u
+/* The longest wait for callers of threads that wait on. */
+#define CALLERS_NS 3000000000u
+/* Between two readings of an owner. */
+#define OWNED_NS 10000000000u
+/* A thread that no look found for so long is forgotten; its next telling is a new one. */
+#define UNSEEN_NS (2ull * OFFCPU_MOST_NS)
 /* Between two looks at the clock. */
 #define CLOCK_THREADS 32u
 
@@ -23,10 +29,12 @@ struct kept {
 	pid_t tid;
 	uint64_t told_ns;  /* when it was told in full */
 	uint64_t since_ns; /* it has waited since then, or longer */
-	bool is_found;     /* with what follows */
+	uint64_t seen_ns;  /* the last look that found it */
+	uint64_t owned_ns; /* when its owner was last told that it is sampled */
+	enum offcpu_kind kind;
+	bool is_found; /* with its callers; else there is only the task */
 	bool truncated, is_deep;
-	enum rung rung;
-	int hart, event;
+	int hart;
 	struct task *task;
 	uint64_t cgroup; /* id */
 	/* looks that found it there and were not given yet */
@@ -42,6 +50,7 @@ struct offcpu {
 	struct offcpu_look *look; /* that is taken, up to `at`; NULL: none */
 	size_t at;
 	struct kept *kept; /* by tid */
+	uint64_t start_ns; /* of the session; UINT64_MAX: not yet */
 };
 
 int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *ret_error)
@@ -50,17 +59,26 @@ int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *
 	if (!c)
 		return -ENOMEM;
 	c->o = *o;
-	int r = offcpu_looks_new(o->part_ppm, &c->looks, ret_error);
-	if (r == 0 && !sampler_add_offcpu(o->sampler)) {
-		*ret_error = E2BIG;
-		r = OFFCPU_LOOKS_REFUSED;
-	}
+	c->start_ns = UINT64_MAX;
+	int r = OFFCPU_LOOKS_REFUSED;
+	if (o->sampler->options.events) /* sampler_add_offcpu would refuse */
+		*ret_error = EINVAL;
+	else
+		r = offcpu_looks_new(o->part_ppm, &c->looks, ret_error);
+	if (r == 0)
+		(void)sampler_add_offcpu(o->sampler);
 	if (r != 0) {
 		offcpu_free(c);
 		return r == OFFCPU_LOOKS_REFUSED ? OFFCPU_REFUSED : r;
 	}
 	*ret_offcpu = c;
 	return 0;
+}
+
+void offcpu_begin(struct offcpu *c, uint64_t now_ns)
+{
+	if (c)
+		c->start_ns = now_ns;
 }
 
 uint64_t offcpu_next_ns(const struct offcpu *c)
@@ -80,9 +98,20 @@ static struct kept *find(const struct offcpu *c, pid_t tid)
 	return k;
 }
 
-static void give(struct offcpu *c, struct kept *k)
+/* Its owner is read again for it now and then: a thread that changed hands has run, mostly. */
+static void note_owner(struct offcpu *c, struct kept *k)
 {
-	if (!k->is_found || k->count == 0)
+	if (k->last_ns < k->owned_ns + OWNED_NS)
+		return;
+	k->owned_ns = k->last_ns;
+	attribute_counted(c->o.attribute, k->task);
+}
+
+/* Callers that are on their way are awaited for a while, unless this is the last chance. */
+static void give(struct offcpu *c, struct kept *k, bool is_last)
+{
+	const struct stream *s = &c->o.sampler->offcpu[k->kind];
+	if (k->count == 0 || (!k->is_found && !is_last && k->last_ns < k->told_ns + CALLERS_NS))
 		return;
 	const struct attribution a = {
 		.task = k->task,
@@ -90,18 +119,18 @@ static void give(struct offcpu *c, struct kept *k)
 		.time_ns = k->last_ns,
 		.first_ns = k->first_ns,
 		.hart = k->hart,
-		.event = k->event,
-		.rung = k->rung,
+		.event = s->event,
+		.rung = s->rung,
 		.count = k->count,
 		.weight_ns = k->weight_ns,
 		.period = k->count,
 		.frame = k->frame,
-		.n_frames = k->n_frames,
-		.truncated = k->truncated,
-		.is_deep = k->is_deep,
+		.n_frames = k->is_found ? k->n_frames : 0,
+		.truncated = !k->is_found || k->truncated,
+		.is_deep = k->is_found && k->is_deep,
 		.is_offcpu = true,
 	};
-	attribute_counted(c->o.attribute, k->task);
+	note_owner(c, k);
 	c->o.take(c->o.userdata, &a);
 	k->count = k->weight_ns = 0;
 }
@@ -113,32 +142,38 @@ static void forget(struct offcpu *c, struct kept *k)
 	free(k);
 }
 
-/* The entry of a thread that was told in full; NULL: there is no room. */
-static struct kept *keep(struct offcpu *c, pid_t tid, bool again, uint64_t time_ns)
+/* The entry of a thread that was told in full; NULL: it is no task of the session, or there is no room. */
+static struct kept *keep(struct offcpu *c, const struct offcpu_thread *t, uint64_t time_ns)
 {
+	const pid_t tid = (pid_t)t->record.tid;
 	struct kept *k = find(c, tid);
-	if (k && again) {
-		k->told_ns = time_ns; /* it may be found better this time */
-		return k;
-	}
-	if (k) {
-		give(c, k);
-		k->is_found = false;
-		k->count = k->weight_ns = 0;
-		k->since_ns = time_ns;
-		k->told_ns = time_ns;
-		return k;
-	}
-	k = HASH_COUNT(c->kept) < KEPT_MAX ? calloc(1, sizeof(*k)) : NULL;
-	if (!k)
+	struct task *task = task_find(c->o.tasks, tid);
+	if (!task || task->end_ns || !(c->o.all || task->wanted))
 		return NULL;
-	k->tid = tid;
-	k->told_ns = k->since_ns = time_ns;
-	HASH_ADD_INT(c->kept, tid, k);
-	if (k->hh.tbl)
-		return k;
-	free(k);
-	return NULL;
+	if (!k) {
+		k = HASH_COUNT(c->kept) < KEPT_MAX ? calloc(1, sizeof(*k)) : NULL;
+		if (!k)
+			return NULL;
+		k->tid = tid;
+		HASH_ADD_INT(c->kept, tid, k);
+		if (!k->hh.tbl) {
+			free(k);
+			return NULL;
+		}
+		k->since_ns = time_ns;
+	} else if (!t->again) {
+		give(c, k, true);
+		k->is_found = false;
+		k->since_ns = time_ns;
+	}
+	if (!t->again || !k->is_found) {
+		k->kind = t->kind;
+		k->task = task;
+		k->cgroup = task->cgroup;
+		k->hart = (int)t->record.cpu;
+	}
+	k->told_ns = k->seen_ns = time_ns; /* it may be found better this time */
+	return k;
 }
 
 void offcpu_found(struct offcpu *c, const struct attribution *a)
@@ -153,15 +188,13 @@ void offcpu_found(struct offcpu *c, const struct attribution *a)
 		k->frame = frame;
 		k->size = a->n_frames;
 	}
-	/* what was summed up while callers were to come stays */
 	k->truncated = a->truncated;
 	k->is_deep = a->is_deep;
-	k->rung = a->rung;
 	k->hart = a->hart;
-	k->event = a->event;
 	k->task = a->task;
 	k->cgroup = a->cgroup ? a->cgroup->id : 0;
 	k->n_frames = a->n_frames;
+	k->owned_ns = a->time_ns;
 	if (a->n_frames > 0)
 		memcpy(k->frame, a->frame, a->n_frames * sizeof(*a->frame));
 	k->is_found = true;
@@ -178,7 +211,7 @@ void offcpu_give(struct offcpu *c, bool all)
 {
 	for (struct kept *k = c ? c->kept : NULL; k; k = k->hh.next)
 		if (all || !c->o.rest_ns || !rests(c, k))
-			give(c, k);
+			give(c, k, false);
 }
 
 void offcpu_end(struct offcpu *c, const struct task *task)
@@ -186,17 +219,15 @@ void offcpu_end(struct offcpu *c, const struct task *task)
 	struct kept *k = c ? find(c, task->tid) : NULL;
 	if (!k)
 		return;
-	give(c, k);
+	give(c, k, true);
 	forget(c, k);
 }
 
 void offcpu_mark(const struct offcpu *c, struct sweep *s)
 {
 	for (const struct kept *k = c ? c->kept : NULL; k; k = k->hh.next) {
-		if (!k->is_found)
-			continue;
 		sweep_keep_task(s, k->task);
-		for (uint32_t i = 0; i < k->n_frames; i++)
+		for (uint32_t i = 0; k->is_found && i < k->n_frames; i++)
 			sweep_keep_frame(s, k->frame[i]);
 	}
 }
@@ -205,26 +236,48 @@ void offcpu_mark(const struct offcpu *c, struct sweep *s)
 
 static int take_thread(struct offcpu *c, struct offcpu_thread *t)
 {
-	const pid_t tid = (pid_t)t->record.tid;
+	/* a look before the session only tells who waits where */
+	const uint64_t time_ns = c->look->time_ns,
+		       weight_ns = time_ns < c->start_ns ? 0 : c->look->weight_ns;
+	struct kept *k = find(c, (pid_t)t->record.tid);
+	if (t->restarts && k)
+		t->kind = k->kind;
 	if (!t->same) {
-		(void)keep(
-			c, tid, t->again, c->look->time_ns); /* without it, only "same" is lost */
 		t->record.stream = &c->o.sampler->offcpu[t->kind];
-		t->record.time_ns = c->look->time_ns;
-		return attribute_offcpu(c->o.attribute, &t->record, c->look->weight_ns);
+		t->record.time_ns = time_ns;
+		(void)keep(c, t, time_ns); /* without it, later looks have no callers for it */
+		return attribute_offcpu(c->o.attribute, &t->record, weight_ns);
 	}
-	struct kept *k = find(c, tid);
-	if (!k)
+	if (!k || !weight_ns)
 		return 0;
+	if (k->task->end_ns) { /* it has another name, job or owner */
+		struct task *now = task_find(c->o.tasks, k->tid);
+		give(c, k, true);
+		k->task = now ? now : k->task;
+	}
 	if (k->count++ == 0)
-		k->first_ns = c->look->time_ns;
-	k->weight_ns += c->look->weight_ns;
-	k->last_ns = c->look->time_ns;
+		k->first_ns = time_ns;
+	k->weight_ns += weight_ns;
+	k->last_ns = k->seen_ns = time_ns;
 	return 0;
+}
+
+/* Threads that the look did not find run, or are gone without a word. */
+static void forget_unseen(struct offcpu *c, uint64_t time_ns)
+{
+	for (struct kept *k = c->kept, *next; k; k = next) {
+		next = k->hh.next;
+		if (k->seen_ns == time_ns)
+			continue;
+		give(c, k, false);
+		if (k->seen_ns + UNSEEN_NS < time_ns)
+			forget(c, k);
+	}
 }
 
 static void end_look(struct offcpu *c)
 {
+	forget_unseen(c, c->look->time_ns);
 	offcpu_look_free(c->look);
 	c->look = NULL;
 	c->at = 0;

@@ -17,6 +17,7 @@ struct offcpu_options {
 	struct sampler *sampler;     /* borrowed; gets the events */
 	struct attribute *attribute; /* borrowed */
 	const struct task_table *tasks;
+	bool all;          /* all tasks are wanted; else only marked ones */
 	uint32_t part_ppm; /* of a hart's time, for looks */
 	/* A thread that rests (has waited in one place for a sixth of this) is handed out that often, and when all are
 	 * asked for: most threads of a machine rest for hours. 0: with each cut. */
@@ -31,6 +32,9 @@ enum { OFFCPU_REFUSED = 1 };
 int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *ret_error);
 
 /* All functions take NULL, and do nothing then. */
+
+/* The session begins: earlier looks stand for no time. */
+void offcpu_begin(struct offcpu *c, uint64_t now_ns);
 
 /* The moment up to which rings must be drained before offcpu_feed; UINT64_MAX: nothing is there to feed. */
 uint64_t offcpu_next_ns(const struct offcpu *c);

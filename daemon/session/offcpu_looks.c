@@ -24,10 +24,11 @@
 #include "proto/base/clock.h"
 #include "proto/base/memory.h"
 
-/* Copies of all stacks take a few milliseconds; one page of a disk, some tens. */
+/* The copy of one stack takes some microseconds; where its pages are on a disk, some tens of milliseconds. */
 #define HANGS_NS 2000000000u
-/* Processes that hang, or end by themselves, before there are no looks any more. */
+/* Processes that hang, or end by themselves, before there are no looks any more; one is forgotten after so many looks. */
 #define LOST_MAX 8u
+#define LOST_LOOKS 1000u
 /* A read returns a page of the kernel's at most. Source: PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c of Linux 6.12. */
 #define READ_BYTES (64u << 10)
 /* Of one look: 300,000 threads that wait on, or 13,000 that are told in full. */
@@ -43,18 +44,21 @@ struct shared {
 	atomic_bool is_put_off;
 	/* of the process */
 	_Atomic int pid;
-	_Atomic uint64_t n_looks, cpu_ns, interval_ns, n_broken;
-	_Atomic uint64_t began_ns; /* the look under way; 0: none is */
+	_Atomic uint64_t n_looks, cpu_ns, interval_ns, n_broken, n_cut;
 };
 
 struct offcpu_looks {
 	struct offcpu_bpf bpf;
 	struct shared *shared;
 	uint32_t part_ppm;
-	int pipe_fd;     /* -1: there is no process */
-	unsigned n_lost; /* processes */
-	struct offcpu_look *look;
-	size_t n_read; /* of its bytes */
+	int pipe_fd;        /* -1: there is no process */
+	uint64_t looked_ns; /* whether it hangs */
+	unsigned n_lost;    /* processes, since */
+	uint64_t n_looks;
+	uint8_t head[sizeof(struct offcpu_look)];
+	size_t n_head;            /* bytes of it that were read */
+	struct offcpu_look *look; /* once the head is there */
+	size_t n_read;            /* of its bytes */
 };
 
 void offcpu_look_free(struct offcpu_look *look)
@@ -76,9 +80,10 @@ struct looker {
 		*look; /* with room for LOOK_BYTES_MAX, which is touched as far as it is needed */
 };
 
-/* Read a whole look. False: it is broken. */
-static bool look_now(struct offcpu_look *look)
+/* Read a look, without the last threads if there are too many. A process that cannot is no use. */
+static void look_now(struct looker *l)
 {
+	struct offcpu_look *look = l->look;
 	_cleanup_(closep) int fd = -1;
 	ssize_t n = offcpu_bpf_look(LINK_FD, &fd) < 0 ? -1 : 1;
 	look->n_bytes = 0;
@@ -87,7 +92,9 @@ static bool look_now(struct offcpu_look *look)
 		look->n_bytes += n > 0 ? (size_t)n : 0;
 	}
 	look->time_ns = clock_ns(CLOCK_MONOTONIC);
-	return n >= 0;
+	if (n < 0)
+		_exit(EXIT_FAILURE);
+	l->shared->n_cut += n > 0;
 }
 
 /* Blocks while the loop does not read. */
@@ -132,8 +139,10 @@ static void begin_next(struct looker *l, uint64_t cost_ns)
 	l->start_ns += l->interval_ns;
 	if (wanted_ns < OFFCPU_EVERY_NS)
 		wanted_ns = OFFCPU_EVERY_NS;
-	if (l->shared->is_put_off || wanted_ns > OFFCPU_SELDOM_NS)
+	if (l->shared->is_put_off && wanted_ns < OFFCPU_SELDOM_NS)
 		wanted_ns = OFFCPU_SELDOM_NS;
+	if (wanted_ns > OFFCPU_MOST_NS)
+		wanted_ns = OFFCPU_MOST_NS;
 	/* the first look is the dearest, and a single one says little */
 	if (l->shared->n_looks > 1)
 		l->interval_ns = (3 * l->interval_ns + wanted_ns) / 4;
@@ -155,23 +164,31 @@ static noreturn void look_on(struct looker *l)
 {
 	for (;;) {
 		sleep_until(l->start_ns + moment_in(l->interval_ns));
-		l->shared->began_ns = clock_ns(CLOCK_MONOTONIC);
-		const bool is_whole = look_now(l->look);
-		l->shared->began_ns = 0;
-		if (is_whole) {
-			l->look->weight_ns = l->interval_ns + l->unlooked_ns;
-			l->unlooked_ns = 0;
-			send_look(l->look);
-			l->shared->n_looks++;
-		} else {
-			l->unlooked_ns += l->interval_ns;
-			l->shared->n_broken++;
-		}
+		look_now(l);
+		l->look->weight_ns = l->interval_ns + l->unlooked_ns;
+		l->unlooked_ns = 0;
+		send_look(l->look);
+		l->shared->n_looks++;
 		explicit_bzero(l->look->bytes, l->look->n_bytes);
 		const uint64_t cost_ns = grown(clock_ns(CLOCK_PROCESS_CPUTIME_ID), &l->cpu_ns);
 		l->shared->cpu_ns += cost_ns;
 		begin_next(l, cost_ns + grown(l->shared->caller_ns, &l->caller_ns));
 	}
+}
+
+static void go_first_without_memory(void)
+{
+	_cleanup_(closep) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "500", 3) < 0)
+		errno = 0; /* it is no more than a wish */
+}
+
+/* Nobody who waits for the end of our output shall wait for a process that hangs. */
+static void leave_terminal(void)
+{
+	const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int to = 0; fd >= 0 && to < LINK_FD; to++)
+		(void)dup2(fd, to);
 }
 
 static noreturn void process(struct offcpu_looks *all, int pipe_fd)
@@ -183,6 +200,8 @@ static noreturn void process(struct offcpu_looks *all, int pipe_fd)
 		.caller_ns = all->shared->caller_ns};
 	sigset_t none;
 	prctl(PR_SET_NAME, "mperfd-looks");
+	go_first_without_memory();
+	leave_terminal();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 	sigemptyset(&none);
@@ -197,8 +216,6 @@ static noreturn void process(struct offcpu_looks *all, int pipe_fd)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (l.look == MAP_FAILED)
 		_exit(EXIT_FAILURE);
-	l.shared->began_ns = 0;
-	l.shared->interval_ns = l.interval_ns;
 	l.shared->pid = getpid();
 	look_on(&l);
 }
@@ -212,6 +229,7 @@ static int begin_process(struct offcpu_looks *l)
 		return -errno;
 	(void)fcntl(fds[0], F_SETPIPE_SZ, PIPE_BYTES);
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	l->shared->interval_ns = OFFCPU_EVERY_NS;
 	const pid_t pid = fork();
 	if (pid == 0) {
 		if (fork() == 0)
@@ -235,18 +253,19 @@ int offcpu_looks_new(uint32_t part_ppm, struct offcpu_looks **ret_looks, int *re
 	if (!l)
 		return -ENOMEM;
 	*l = (struct offcpu_looks){.part_ppm = part_ppm, .pipe_fd = -1};
-	int r = offcpu_bpf_load(&l->bpf, ret_error);
+	const int r = offcpu_bpf_load(&l->bpf, ret_error);
 	if (r != 0) {
 		free(l);
-		return r == OFFCPU_BPF_REFUSED ? OFFCPU_LOOKS_REFUSED : r;
+		*ret_error = r < 0 ? -r : *ret_error;
+		return OFFCPU_LOOKS_REFUSED;
 	}
 	l->shared = mmap(NULL, sizeof(*l->shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	r = l->shared == MAP_FAILED ? -errno : begin_process(l);
-	if (r < 0) {
+	if (l->shared == MAP_FAILED) {
 		offcpu_looks_free(l);
-		return r;
+		return -ENOMEM;
 	}
+	(void)begin_process(l); /* else it is tried again */
 	*ret_looks = l;
 	return 0;
 }
@@ -257,10 +276,12 @@ static void lose_process(struct offcpu_looks *l)
 	closep(&l->pipe_fd);
 	l->pipe_fd = -1;
 	l->n_lost++;
+	l->n_looks = l->shared->n_looks;
 	l->shared->n_broken++;
-	l->shared->began_ns = 0;
+	l->n_head = 0;
 	offcpu_look_free(l->look);
 	l->look = NULL;
+	offcpu_bpf_tell_again(&l->bpf);
 }
 
 /* Read n bytes as far as they are there. Returns how many. */
@@ -275,25 +296,29 @@ static size_t read_on(struct offcpu_looks *l, void *to, size_t n)
 	return got > 0 ? (size_t)got : 0;
 }
 
+/* Is the head of a look there, and room for the rest? */
+static bool begin_look(struct offcpu_looks *l)
+{
+	struct offcpu_look *head = (struct offcpu_look *)(void *)l->head;
+	l->n_head += read_on(l, l->head + l->n_head, sizeof(l->head) - l->n_head);
+	if (l->pipe_fd < 0 || l->n_head < sizeof(l->head))
+		return false;
+	if (head->n_bytes <= LOOK_BYTES_MAX)
+		l->look = malloc(sizeof(l->head) + head->n_bytes);
+	if (!l->look) {
+		lose_process(l);
+		return false;
+	}
+	memcpy(l->look, l->head, sizeof(l->head));
+	l->n_head = l->n_read = 0;
+	return true;
+}
+
 /* Is there a whole look? */
 static bool is_ready(struct offcpu_looks *l)
 {
-	struct offcpu_look head;
-	if (l->pipe_fd < 0)
+	if (l->pipe_fd < 0 || (!l->look && !begin_look(l)))
 		return false;
-	if (!l->look) {
-		/* so little is written at once */
-		if (read_on(l, &head, sizeof(head)) != sizeof(head) ||
-			head.n_bytes > LOOK_BYTES_MAX)
-			return false;
-		l->look = malloc(sizeof(head) + head.n_bytes);
-		if (!l->look) {
-			lose_process(l);
-			return false;
-		}
-		*l->look = head;
-		l->n_read = 0;
-	}
 	while (l->look && l->n_read < l->look->n_bytes) {
 		size_t n = read_on(l, l->look->bytes + l->n_read, l->look->n_bytes - l->n_read);
 		if (n == 0)
@@ -331,19 +356,26 @@ struct offcpu_looks_state offcpu_looks_state(const struct offcpu_looks *l)
 		.n_looks = s->n_looks,
 		.cpu_ns = s->cpu_ns + s->caller_ns,
 		.caller_ns = s->caller_ns,
-		.interval_ns = l->pipe_fd < 0 ? 0 : s->interval_ns,
+		.interval_ns = s->interval_ns,
 		.n_broken = s->n_broken,
+		.n_cut = s->n_cut,
+		.has_ended = l->pipe_fd < 0 && l->n_lost >= LOST_MAX,
 	};
 }
 
 void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns)
 {
-	const uint64_t began_ns = l->shared->began_ns;
-	/* it may wait for a processor as well: only one that copies hangs */
-	if (l->pipe_fd >= 0 && began_ns && now_ns > began_ns + HANGS_NS &&
-		offcpu_bpf_bar(&l->bpf)) {
-		kill(l->shared->pid, SIGKILL); /* as soon as it can be */
-		lose_process(l);
+	const uint64_t n_looks = l->shared->n_looks;
+	if (l->pipe_fd >= 0 && now_ns > l->looked_ns + HANGS_NS) {
+		l->looked_ns = now_ns;
+		if (offcpu_bpf_bar(&l->bpf, HANGS_NS, now_ns)) {
+			kill(l->shared->pid, SIGKILL); /* as soon as it can be */
+			lose_process(l);
+		}
+	}
+	if (l->n_lost > 0 && n_looks >= l->n_looks + LOST_LOOKS) {
+		l->n_lost--;
+		l->n_looks = n_looks;
 	}
 	if (l->pipe_fd < 0 && l->n_lost < LOST_MAX)
 		(void)begin_process(l);

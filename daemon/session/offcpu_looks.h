@@ -17,9 +17,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The shortest and the longest interval. */
+/* The shortest interval, that of looks that are put off, and the longest. */
 #define OFFCPU_EVERY_NS 100000000u
 #define OFFCPU_SELDOM_NS 2000000000u
+#define OFFCPU_MOST_NS 60000000000u
 /* Of a hart, in millionths: looks of a session that lasts minutes; and always, a fifth of the budget that mperf has by
  * default. */
 #define OFFCPU_PPM 10000u
@@ -36,7 +37,7 @@ struct offcpu_look {
 struct offcpu_looks;
 
 /* Load the program, and begin to look. Looks take at most that part (in millionths) of a hart's time, unless that would
- * be less than one each OFFCPU_SELDOM_NS. 0; OFFCPU_LOOKS_REFUSED: *ret_error, an errno, says why there are none;
+ * be less than one each OFFCPU_MOST_NS. 0; OFFCPU_LOOKS_REFUSED: *ret_error, an errno, says why there are none;
  * -errno. */
 enum { OFFCPU_LOOKS_REFUSED = 1 };
 int offcpu_looks_new(uint32_t part_ppm, struct offcpu_looks **ret_looks, int *ret_error);
@@ -50,12 +51,13 @@ void offcpu_look_free(struct offcpu_look *look);
 struct offcpu_looks_state {
 	pid_t pid; /* of the process */
 	uint64_t n_looks;
-	uint64_t
-		cpu_ns; /* that they cost: the processes, and the caller as offcpu_looks_cost said */
-	uint64_t caller_ns;   /* of it, the caller */
+	/* CPU time that they cost: all; of it, what the caller said (offcpu_looks_cost) */
+	uint64_t cpu_ns, caller_ns;
 	uint64_t interval_ns; /* as it is now */
-	uint64_t
-		n_broken; /* looks that were given up, since a read failed or a stack could not be copied in time */
+	/* looks that were given up: a stack could not be copied in time, or the process died */
+	uint64_t n_broken;
+	uint64_t n_cut; /* looks without the last threads, since there were too many */
+	bool has_ended; /* too many were given up one after the other: there are none any more */
 };
 struct offcpu_looks_state offcpu_looks_state(const struct offcpu_looks *l);
 
@@ -64,7 +66,7 @@ void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns);
 
 /* Taking looks has cost the caller that much CPU time more, which counts into what they may cost. */
 void offcpu_looks_cost(struct offcpu_looks *l, uint64_t cpu_ns);
-/* Make intervals as long as they can be, from the next on; or no longer. */
+/* Make intervals as long as OFFCPU_SELDOM_NS, within a few; or no longer. */
 void offcpu_looks_put_off(struct offcpu_looks *l, bool put_off);
 
 struct offcpu_looks *offcpu_looks_free(struct offcpu_looks *l);

@@ -186,6 +186,8 @@ bool raises_show(const struct walk *w, uid_t uid, struct attribution *seen)
 	const unsigned number = w->inner->raises.n > 0 ? raises_number(w, uid) : 0;
 	if (seen->raise)
 		return seen->raise == number;
+	if (seen->is_offcpu) /* no other samples stand for it */
+		return true;
 	const struct task *task = seen->task;
 	if (number == 0 || !task || task->raised != number || seen->time_ns < task->raised_ns)
 		return true;

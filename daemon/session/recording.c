@@ -81,7 +81,7 @@ static void lose_window(struct recording *g, struct window *window)
 {
 	for (const struct window_row *row = window->rows; row; row = row->hh.next)
 		if (row->key.hart >= 0 && row->key.hart < g->n_harts)
-			g->own[row->key.hart][LOSS_STORE] += row->count;
+			g->own[row->key.hart][LOSS_STORE] += row->is_offcpu ? 0 : row->count;
 	g->own[0][LOSS_LOOPS] += window->loops.n_rows; /* of no hart */
 	window_clear(window);
 }
@@ -232,7 +232,7 @@ static int add(struct recording *g, struct attribution *a)
 		return add_whole(g, a);
 	uid_t uid = task_account(a->task);
 	uint32_t n_nodes = g->stacks.n_nodes, n_rows = g->window.n_rows;
-	uint64_t n_before = a->count;
+	uint64_t n_before = attribution_samples(a);
 	bool cut = false;
 	int r = recording_share_cut(g->share, a, &cut);
 	if (r == 0)
@@ -282,7 +282,8 @@ static void take(void *userdata, const struct attribution *a)
 		r = g->trouble ? g->trouble : add(g, &seen);
 	if (r == 0)
 		return;
-	recording_lose(g, a->hart, r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY, a->count);
+	recording_lose(g, a->hart, r == RECORDING_LOST_STORE ? LOSS_STORE : LOSS_MEMORY,
+		attribution_samples(a));
 	g->trouble = r;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "daemon/session/recording_private.h"
 #include "proto/base/clock.h"
@@ -43,7 +44,7 @@ static bool expect(void *userdata, const struct attribution *a)
 {
 	struct recording *g = userdata;
 
-	if (!a->raise && is_wanted(g, a))
+	if (!a->raise && !a->is_offcpu && is_wanted(g, a))
 		recording_part_take(g->part, a->hart, a->count);
 	return true;
 }
@@ -69,7 +70,7 @@ static bool take_leaf(void *userdata, const struct attribution *a)
 	struct recording *g = userdata;
 
 	if (is_wanted(g, a)) {
-		recording_lose(g, a->hart, LOSS_UNWIND, a->count);
+		recording_lose(g, a->hart, LOSS_UNWIND, attribution_samples(a));
 		walk_give(g->walk, &g->tap, a);
 	}
 	return true;
@@ -117,4 +118,46 @@ void recording_look(void *userdata, uint64_t now_ns)
 	thread_times_look(g->times, now_ns);
 	if (g->spent)
 		(void)g->spent(g->owner, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+}
+
+/* Beyond all code of the kernel. */
+#define NAME_ALONE (1ull << 48)
+
+/* The frame of a kernel function of which only the name is known. */
+static int frame_of_function(struct recording *g, const char *function, struct frame **ret_frame)
+{
+	const struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
+	struct file *file;
+	int r = file_get(&g->walk->files, &key, &file);
+	if (r == 0)
+		r = frame_get(&g->walk->files, file,
+			NAME_ALONE | XXH32(function, strlen(function), 0), ret_frame);
+	if (r == 0 && (*ret_frame)->state == FRAME_NEW)
+		r = namer_name_as(g->walk->namer, *ret_frame, function);
+	return r;
+}
+
+void recording_take_wait(void *userdata, struct task *task, const struct thread_wait *wait,
+	uint64_t now_ns, uint64_t weight_ns)
+{
+	struct recording *g = userdata;
+	const struct stream *s = &g->walk->sampler->offcpu[wait->kind];
+	struct frame *frame = NULL;
+	const bool is_named = *wait->function && frame_of_function(g, wait->function, &frame) == 0;
+	const struct attribution a = {
+		.task = task,
+		.cgroup = cgroup_find(&g->walk->tasks, task->cgroup),
+		.time_ns = now_ns,
+		.event = s->event,
+		.rung = s->rung,
+		.count = 1,
+		.weight_ns = weight_ns,
+		.period = 1,
+		.frame = &frame,
+		.n_frames = is_named,
+		.truncated = true,
+		.is_offcpu = true,
+	};
+	attribute_counted(g->walk->attribute, task);
+	g->tap.take(g, &a);
 }

@@ -159,6 +159,9 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		recording_free(g);
 		return r;
 	}
+	/* where nothing better looks for threads that wait */
+	if (g->walk->sampler->has_offcpu && !walk_has_looks(g->walk))
+		thread_times_watch(g->times, recording_take_wait, g);
 	thread_times_look_at_all(g->times, clock_ns(CLOCK_MONOTONIC));
 	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);

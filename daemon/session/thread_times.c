@@ -47,8 +47,10 @@ struct thread_times {
 		*ended; /* since the last window, of threads that ended or are called otherwise */
 	uint32_t n_ended, size_ended;
 	bool has_leader[HARTS_MAX];
-	int leader[HARTS_MAX]; /* event whose samples share out the hart's time */
-	bool is_short;         /* of memory: what ended could not be kept */
+	int leader[HARTS_MAX];     /* event whose samples share out the hart's time */
+	thread_times_waits *waits; /* NULL: nobody asks */
+	void *userdata;
+	bool is_short; /* of memory: what ended could not be kept */
 };
 
 int thread_times_new(const struct targets *targets, const struct task_table *tasks,
@@ -61,6 +63,14 @@ int thread_times_new(const struct targets *targets, const struct task_table *tas
 		.targets = targets, .tasks = tasks, .proc = proc, .start_ns = start_ns};
 	*ret_times = t;
 	return 0;
+}
+
+void thread_times_watch(struct thread_times *t, thread_times_waits *waits, void *userdata)
+{
+	if (!t)
+		return;
+	t->waits = waits;
+	t->userdata = userdata;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -124,7 +134,9 @@ static void account_unread(struct thread *thread, uint64_t until_ns)
 
 static void look_at(const struct thread_times *t, struct thread *thread)
 {
+	const uint64_t before_ns = thread->seen_ns;
 	uint64_t ran_ns, ready_ns;
+	struct thread_wait wait;
 
 	if (!read_schedstat(t, thread, &ran_ns, &ready_ns))
 		return;
@@ -136,6 +148,9 @@ static void look_at(const struct thread_times *t, struct thread *thread)
 	thread->is_read = true;
 	thread->ran_ns = ran_ns;
 	thread->ready_ns = ready_ns;
+	if (t->waits && now_ns > before_ns &&
+		thread_wait_read(t->proc, thread->task->pid, thread->tid, &wait))
+		t->waits(t->userdata, thread->task, &wait, now_ns, now_ns - before_ns);
 }
 
 /* Keep what is known of the thread under its present name. */

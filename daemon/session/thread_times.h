@@ -10,6 +10,7 @@
 
 #include "daemon/aggregate/window.h"
 #include "daemon/session/targets.h"
+#include "daemon/session/thread_waits.h"
 
 struct sweep;
 struct thread_times;
@@ -23,6 +24,12 @@ int thread_times_new(const struct targets *targets, const struct task_table *tas
 	const char *proc, uint64_t start_ns, struct thread_times **ret_times);
 
 /* t may be NULL in all that follow. */
+
+/* From now on, a look at a thread that waits is told to `waits`: what for, and the time since the look before, for which
+ * it stands. The time between the last look and a thread's end is missing. */
+typedef void thread_times_waits(void *userdata, struct task *task, const struct thread_wait *wait,
+	uint64_t now_ns, uint64_t weight_ns);
+void thread_times_watch(struct thread_times *t, thread_times_waits *waits, void *userdata);
 
 /* Look at the threads, if that is due: a hundredth of the loop's time at most. */
 void thread_times_look(struct thread_times *t, uint64_t now_ns);

@@ -35,8 +35,8 @@ static void take(void *userdata, const struct attribution *a)
 						: WINDOW_FULL;
 	if (a->hart < 0 || a->hart >= f->n_harts)
 		return;
-	s->lost[a->hart][LOSS_STACK_TRUNCATED] += is_deep ? a->count : 0;
-	s->lost[a->hart][LOSS_MEMORY] += r != 0 ? a->count : 0;
+	s->lost[a->hart][LOSS_STACK_TRUNCATED] += is_deep ? attribution_samples(a) : 0;
+	s->lost[a->hart][LOSS_MEMORY] += r != 0 ? attribution_samples(a) : 0;
 }
 
 static void slice_begin(struct top_feed *f, uint64_t start_ns)

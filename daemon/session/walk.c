@@ -126,19 +126,25 @@ static int begin_offcpu(struct walk *w, const struct walk_options *o)
 		.sampler = w->sampler,
 		.attribute = w->attribute,
 		.tasks = &w->tasks,
+		.all = o->all,
 		.part_ppm = o->offcpu_ppm,
 		.rest_ns = o->always ? OFFCPU_REST_NS : 0,
 		.take = walk_take,
 		.userdata = w,
 	};
 	const struct machine *m = &w->sampler->machine;
-	if (!o->offcpu_ppm || o->sampler.per_task || !m->may_see_all)
+	if (!o->offcpu_ppm)
 		return 0;
-	if (m->memory_kb && m->memory_kb < BPF_MEMORY_KB_MIN) {
+	int r = 0;
+	if (m->memory_kb && m->memory_kb < BPF_MEMORY_KB_MIN)
 		w->inner->offcpu_error = ENOMEM;
-		return 0;
-	}
-	int r = offcpu_new(&offcpu, &w->inner->offcpu, &w->inner->offcpu_error);
+	else if (o->sampler.per_task || !m->may_see_all)
+		w->inner->offcpu_error = EPERM;
+	else
+		r = offcpu_new(&offcpu, &w->inner->offcpu, &w->inner->offcpu_error);
+	/* recordings of processes can do without, a little */
+	if (!w->inner->offcpu && !o->always)
+		(void)sampler_add_offcpu(w->sampler);
 	return r < 0 ? r : 0;
 }
 
@@ -229,6 +235,12 @@ static uint64_t drain_every_ns(const struct walk *w, uint64_t now_ns)
 	return !in->always && now_ns < since_ns + WALK_HURRIES_NS ? WALK_HURRY_NS : WALK_DRAIN_NS;
 }
 
+/* Threads are looked at in drains: no program shall be in step with them. From three quarters to five quarters. */
+static uint64_t out_of_step(uint64_t ns, uint64_t now_ns)
+{
+	return ns - ns / 4 + ((now_ns * 2654435761u & 0xffff) * (ns / 2) >> 16);
+}
+
 int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	int r = sampler_start(w->sampler);
@@ -240,6 +252,7 @@ int walk_start(struct walk *w, const pid_t *pids, size_t n_pids)
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	w->inner->started_ns = now;
+	offcpu_begin(w->inner->offcpu, now);
 	w->inner->next_drain_ns = now + drain_every_ns(w, now);
 	w->inner->next_tick_ns = now + TICK_NS;
 	return r;
@@ -427,7 +440,7 @@ static int run(struct walk *w, uint64_t now_ns)
 	}
 	if (w->sampler->options.per_task)
 		notice_hung_rings(w);
-	in->next_drain_ns = now_ns + drain_every_ns(w, now_ns);
+	in->next_drain_ns = now_ns + out_of_step(drain_every_ns(w, now_ns), now_ns);
 	in->looked = false;
 	return r;
 }
@@ -537,6 +550,11 @@ struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error)
 	if (ret_error)
 		*ret_error = w->inner->offcpu_error;
 	return offcpu_state(w->inner->offcpu);
+}
+
+bool walk_has_looks(const struct walk *w)
+{
+	return w->inner->offcpu != NULL;
 }
 
 void walk_put_off_looks(struct walk *w, bool put_off)

@@ -174,6 +174,8 @@ void walk_put_off_execs(struct walk *w, bool put_off);
 /* What looks for threads that wait did so far. *ret_error: why there are none, an errno; 0: there are, or nobody asked for
  * them; or NULL. */
 struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error);
+/* Are there looks? */
+bool walk_has_looks(const struct walk *w);
 /* Look for them seldom from now on, or as often as their part of the time allows. */
 void walk_put_off_looks(struct walk *w, bool put_off);
 

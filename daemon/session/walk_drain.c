@@ -203,7 +203,8 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 			return WALK_MORE;
 		int r = drain_with_looks(w, cut_ns, until_cpu_ns);
 		if (r == 0) {
-			offcpu_give(w->inner->offcpu, false);
+			/* the store can wait for rows of threads that rest; who looks on cannot */
+			offcpu_give(w->inner->offcpu, !tap->is_patient);
 			tap->cut_ns = UINT64_MAX;
 			r = tap->cut(tap->userdata, cut_ns);
 		}
@@ -213,13 +214,20 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 	return drain_with_looks(w, by_ns, until_cpu_ns);
 }
 
+/* Time for threads that wait, which no raise pays for. */
+static uint64_t fed_ns_of(const struct walk *w)
+{
+	return offcpu_state(w->inner->offcpu).caller_ns;
+}
+
 int walk_drain_slice(struct walk *w, uint64_t by_ns, uint64_t now_ns)
 {
 	struct walk_inner *in = w->inner;
 	const uint64_t began_ns = thread_cpu_ns(), goal_ns = in->goal_ns ? in->goal_ns : by_ns;
+	const uint64_t fed_ns = fed_ns_of(w);
 	int r = cut_and_drain(w, goal_ns, began_ns + DRAIN_SLICE_NS);
 	const uint64_t took_ns = thread_cpu_ns() - began_ns;
-	raises_charge(w, took_ns, now_ns);
+	raises_charge(w, took_ns - (fed_ns_of(w) - fed_ns), now_ns);
 	in->pause_end_ns = clock_ns(CLOCK_MONOTONIC) + took_ns;
 	in->goal_ns = r == WALK_MORE ? goal_ns : 0;
 	if (r == WALK_MORE)
@@ -235,7 +243,7 @@ int walk_drain_uncut(struct walk *w, uint64_t cut_ns)
 int walk_drain_all(struct walk *w, uint64_t by_ns)
 {
 	struct walk_inner *in = w->inner;
-	const uint64_t began_ns = thread_cpu_ns();
+	const uint64_t began_ns = thread_cpu_ns(), fed_ns = fed_ns_of(w);
 	int r = cut_and_drain(w, by_ns, began_ns + RAISED_AT_ONCE_NS);
 	in->leaves_raised = true;
 	while (r == WALK_MORE)
@@ -243,7 +251,8 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	in->leaves_raised = false;
 	if (r == 0)
 		offcpu_give(in->offcpu, true);
-	raises_charge(w, thread_cpu_ns() - began_ns, clock_ns(CLOCK_MONOTONIC));
+	raises_charge(
+		w, thread_cpu_ns() - began_ns - (fed_ns_of(w) - fed_ns), clock_ns(CLOCK_MONOTONIC));
 	return r;
 }
 

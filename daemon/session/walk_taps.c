@@ -16,6 +16,8 @@ void walk_take(void *userdata, const struct attribution *a)
 	struct walk *w = userdata;
 	if (a->is_offcpu) {
 		offcpu_found(w->inner->offcpu, a);
+		if (a->count == 0)
+			return;
 	} else if (!a->raise) {
 		w->n_taken += a->count;
 		raises_notice(w, a);
@@ -47,6 +49,7 @@ int walk_take_loops(void *userdata, struct task *task, const struct loop_counts 
 
 void walk_add(struct walk *w, struct tap *tap)
 {
+	offcpu_give(w->inner->offcpu, true); /* what was summed up before is not its */
 	tap->next = w->inner->taps;
 	w->inner->taps = tap;
 }

@@ -150,7 +150,8 @@ class Mperf(Tool):
         for path in files:
             if path.suffix == ".mprf" and path.parent.name == "window":
                 db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
-                self.n_samples += db.execute("SELECT total(count) FROM sample").fetchone()[0]
+                self.n_samples += db.execute("SELECT total(count) FROM sample "
+                                              "WHERE event NOT IN (SELECT id FROM event WHERE pmu = 'waiting')").fetchone()[0]
                 causes = dict(db.execute("SELECT cause, sum(count) FROM loss GROUP BY cause"))
                 self.n_lost += sum(causes.get(c, 0) for c in (
                     "ring overrun", "samples lost by the kernel", "not stored", "memory limit"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attacked import DAEMON, MALLORY, UnitService, as_user
-from machine import Folder, compile_program
+from machine import SAMPLES, Folder, compile_program
 from running import command_line
 from service import children_of, wait_until
 
@@ -152,7 +152,7 @@ def check_segments(service):
             lost = int(lost.fetchone()[0])
             assert lost <= IN_HAND_SECONDS * HZ * os.cpu_count() + 100, (path, lost)
             killed += lost
-            stored += int(db.execute("SELECT total(count) FROM sample").fetchone()[0])
+            stored += int(db.execute(f"SELECT total(count) FROM {SAMPLES}").fetchone()[0])
         finally:
             db.close()
     corrupt = list(Path(service.store / "corrupt").iterdir())

@@ -216,6 +216,10 @@ def rows(build, *arguments, **options):
     return json.loads(mperfctl(build, *arguments, "--json", **options).stdout)
 
 
+# In SQL, in place of the table sample: without threads that waited.
+SAMPLES = "(SELECT * FROM sample WHERE event NOT IN (SELECT id FROM event WHERE pmu = 'waiting'))"
+
+
 class Hash128(ctypes.Structure):
     """Source: xxhash.h, XXH128_hash_t."""
     _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]

@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 
-from machine import Folder, compile_program, mperfctl, need_root, seal, unseal
+from machine import SAMPLES, Folder, compile_program, mperfctl, need_root, seal, unseal
 from recorded import known
 from service import Service, wait_until
 
@@ -81,7 +81,7 @@ def test_sums_stay_what_they_are(build):
     with Folder() as folder:
         recorded(build, folder / "r")
         with sqlite3.connect(f"file:{folder / 'r'}?immutable=1", uri=True) as db:
-            (count, ns), = db.execute("SELECT sum(count), sum(weight_ns) FROM sample")
+            (count, ns), = db.execute(f"SELECT sum(count), sum(weight_ns) FROM {SAMPLES}")
         rows = list(csv.DictReader(io.StringIO(mperfctl(build, "export", "--as", "csv", "-i", folder / "r").stdout)))
         assert sum(int(row["samples"]) for row in rows) == count
         assert sum(int(row["cpu_ns"]) for row in rows) == ns

@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from machine import (Folder, Skip, as_nobody, compile_program, everybodys, leave_to_plain, mperfctl, refused,
+from machine import (SAMPLES, Folder, Skip, as_nobody, compile_program, everybodys, leave_to_plain, mperfctl, refused,
                      rows, workload)
 from rates import long_enough, rate_allowed, rate_granted, samples_of
 from recorded import samples
@@ -169,7 +169,7 @@ def test_killed_at_any_moment_it_loses_what_is_in_hand_and_counts_it(build):
             assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             assert db.execute("SELECT value FROM meta WHERE key = 'sealed'").fetchone()[0] == 1
             lost = dict(db.execute("SELECT cause, sum(count) FROM loss GROUP BY cause"))
-            stored = db.execute("SELECT total(count) FROM sample").fetchone()[0]
+            stored = db.execute(f"SELECT total(count) FROM {SAMPLES}").fetchone()[0]
             killed += lost.get("daemon killed", 0)
             # two harts at 999 Hz for a flush interval and a drain
             assert lost.get("daemon killed", 0) <= 1.5 * 999 * os.cpu_count() + 100, (path, lost, stored)
@@ -270,7 +270,7 @@ def test_samples_taken_are_stored_or_lost_by_cause(build):
         losses = sum(row["count"] for row in status["loss"] if row["samples"] == "yes")
         assert losses == now["lost"], (losses, now, status["loss"])
         assert service.stop() == 0, service.said()
-        stored = sum(number(path, "SELECT total(count) FROM sample") for path in segments(service))
+        stored = sum(number(path, f"SELECT total(count) FROM {SAMPLES}") for path in segments(service))
         assert stored + now["lost"] >= taken, (stored, now, taken)
 
 
@@ -405,7 +405,7 @@ def test_many_reloads_under_load_lose_nothing(build):
             load.kill()
             load.wait()
         assert service.stop() == 0
-        taken = sum(number(path, "SELECT total(count) FROM sample") for path in segments(service))
+        taken = sum(number(path, f"SELECT total(count) FROM {SAMPLES}") for path in segments(service))
         assert taken >= now["taken"], (taken, now)
         assert all(meta(path, "sealed") == 1 for path in segments(service))
 
@@ -501,7 +501,7 @@ def test_ten_recordings_at_once_are_each_of_their_own(build):
             said = client.communicate(timeout=120)[1]
             assert client.returncode == 0, said
             # whatever the rate was, each sample weighs what it stands for
-            busy_ns = number(folder / f"r{i}", "SELECT total(s.weight_ns) FROM sample s JOIN task t "
+            busy_ns = number(folder / f"r{i}", f"SELECT total(s.weight_ns) FROM {SAMPLES} s JOIN task t "
                              "ON t.id = s.task WHERE t.comm = 'known'")
             throttled = number(folder / f"r{i}", "SELECT total(count) FROM loss WHERE cause = "
                                "'throttled'")
@@ -517,7 +517,7 @@ def functions(path):
     """Samples and shares of the functions of speedtest1, by name."""
     db = sqlite3.connect(f"file:{path}?immutable=1&mode=ro", uri=True)
     found = dict(db.execute(
-        "SELECT f.name, sum(s.count) FROM sample s JOIN task t ON t.id = s.task "
+        f"SELECT f.name, sum(s.count) FROM {SAMPLES} s JOIN task t ON t.id = s.task "
         "JOIN stack k ON k.id = s.stack JOIN place p ON p.frame = k.frame AND p.depth = 0 "
         "JOIN function f ON f.id = p.function WHERE t.comm = 'speedtest1' GROUP BY f.name"))
     db.close()

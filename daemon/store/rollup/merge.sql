@@ -194,7 +194,8 @@ INSERT OR REPLACE INTO main.hart SELECT h.id, h.rung, h.reason, nullif(h.leader,
 
 -- Samples, with what they counted, are added up by merge_tally.c.
 -- [samples] source
-SELECT s.id, w.run IS :run, hart, task, stack, event, rung, count, weight_ns, truncated, uncounted
+SELECT s.id, w.run IS :run, hart, task, stack, event, rung, count, weight_ns, truncated, uncounted,
+	event IN (SELECT id FROM source.event WHERE pmu = 'waiting')
 	FROM source.sample s LEFT JOIN temp.window w ON w.id = s.window WHERE s.id > :after AND s.id <= :upto ORDER BY s.id;
 
 -- [readings] source
@@ -236,12 +237,12 @@ SELECT damage('a row belongs to no window') FROM source.loss WHERE window NOT IN
 SELECT damage('a row belongs to no window') FROM source.loop_count WHERE window NOT IN (SELECT id FROM temp.window) LIMIT 1;
 SELECT damage('a reading belongs to no sample') FROM source.reading WHERE sample > :after LIMIT 1;
 
--- Sort the sums by weight, the heaviest first; equal ones in their order of arrival.
+-- Sort the sums by weight, the heaviest first, but threads that waited last; equal ones in their order of arrival.
 -- [order] source
 DELETE FROM temp.light;
 DELETE FROM temp.moved;
 INSERT INTO temp.light SELECT NULL, sum, at, CASE :fold WHEN 0 THEN fold_key(0, sum) END FROM temp.tally
-	ORDER BY weight_ns DESC, count DESC, at;
+	ORDER BY event IN (SELECT id FROM main.event WHERE pmu = 'waiting'), weight_ns DESC, count DESC, at;
 
 -- Sort the sums that the last step of folding made.
 -- [reorder] source

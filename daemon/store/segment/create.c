@@ -180,7 +180,7 @@ static int write_event(struct segment *g, int64_t id, const struct event *e)
 {
 	return ROW(g, INSERT_EVENT, CELL_I(id), CELL_T(e->pmu), CELL_I(e->type), CELL_I(e->config),
 		CELL_I(e->config1), CELL_I(e->config2), CELL_I(event_modifiers(e)), CELL_T(e->name),
-		CELL_T(event_is_clock(e) ? "ns" : "count"));
+		CELL_T(event_is_clock(e) || e->type == EVENT_TYPE_OFFCPU ? "ns" : "count"));
 }
 
 /* The id of an event that stands in a list before position n; 0: none does. */

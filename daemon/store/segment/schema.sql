@@ -187,7 +187,8 @@ CREATE TABLE window (
 	realtime_ns INTEGER NOT NULL        -- of its start
 );
 
--- How often it was sampled where. Rows with the same (window, hart, task, stack, event, rung) add up.
+-- How often it was sampled where. Rows with the same (window, hart, task, stack, event, rung) add up. Those of an event with
+-- pmu 'waiting' are no time of their hart.
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,
 	window INTEGER NOT NULL,

@@ -11,6 +11,7 @@
 
 #include "daemon/decode/offcpu.h"
 #include "daemon/kernel/offcpu_bpf.h"
+#include "proto/base/clock.h"
 #include "tests/unit/test.h"
 
 #define SECRET 0x5ca1ab1e0ddba11ull
@@ -163,26 +164,52 @@ TEST(what_stops_and_who_looks_are_told_apart)
 	ck_assert_ptr_null(find(getpid(), &t));
 }
 
-/* What leaves the kernel has no bytes that somebody else left there. */
+/* What leaves the kernel has no bytes that somebody else left there: the threads of a look are told in one and the same
+ * memory, one after the other. */
 TEST(what_is_not_used_is_zero)
 {
 	struct offcpu_record whole;
 	struct offcpu_thread t;
-	size_t at = 0, used;
+	unsigned n_full = 0, n_short = 0;
+	size_t used;
 	if (!loaded(__func__))
 		return;
 	begin_child();
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		look_once();
-	for (; offcpu_decode(look + at, n_look - at, &t, &used) == 0; at += used) {
-		if (t.same)
-			continue;
-		memcpy(&whole, look + at, sizeof(whole));
-		for (unsigned i = whole.head.n_chain; i < OFFCPU_CHAIN_MAX; i++)
-			ck_assert_uint_eq(whole.chain[i], 0);
-		for (unsigned i = 0; i < OFFCPU_REGS && whole.head.flags & OFFCPU_KERNEL_THREAD;
-			i++)
-			ck_assert_uint_eq(whole.regs[i], 0);
-		ck_assert_uint_le(whole.head.file, 15);
+		for (size_t at = 0; offcpu_decode(look + at, n_look - at, &t, &used) == 0;
+			at += used) {
+			memcpy(&whole, look + at, used < sizeof(whole) ? used : sizeof(whole));
+			ck_assert_uint_le(whole.head.file, 15);
+			if (t.same)
+				continue;
+			n_full++;
+			n_short += whole.head.n_chain < OFFCPU_CHAIN_MAX;
+			for (unsigned k = whole.head.n_chain; k < OFFCPU_CHAIN_MAX; k++)
+				ck_assert_uint_eq(whole.chain[k], 0);
+			for (unsigned k = 0;
+				k < OFFCPU_REGS && whole.head.flags & OFFCPU_KERNEL_THREAD; k++)
+				ck_assert_uint_eq(whole.regs[k], 0);
+		}
 	}
+	ck_assert_uint_ge(n_full, 2);
+	ck_assert_uint_ge(n_short, 2);
+}
+
+TEST(after_a_look_that_was_lost_threads_are_told_again)
+{
+	struct offcpu_thread t;
+	if (!loaded(__func__))
+		return;
+	begin_child();
+	look_once();
+	offcpu_bpf_tell_again(&bpf);
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert(!t.same);
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	ck_assert(t.same);
+	/* nothing is being copied for longer than a moment */
+	ck_assert(!offcpu_bpf_bar(&bpf, SECOND, clock_ns(CLOCK_MONOTONIC)));
 }

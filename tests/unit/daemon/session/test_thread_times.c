@@ -307,3 +307,77 @@ TEST(without_times_nothing_happens)
 	ck_assert_int_eq(thread_times_give(NULL, &window), 0);
 	ck_assert_ptr_null(thread_times_free(NULL));
 }
+
+/* --- what threads wait for -------------------------------------------------------------------- */
+
+static struct thread_wait wait_of(const char *stat, const char *wchan)
+{
+	struct thread_wait wait = {.kind = N_OFFCPU_KINDS};
+	char text[128];
+	says(PID, "1 1 1\n");
+	snprintf(text, sizeof(text), "%s", path_of(PID, "/stat"));
+	FILE *f = fopen(text, "w");
+	ck_assert(f && fputs(stat, f) >= 0 && fclose(f) == 0);
+	snprintf(text, sizeof(text), "%s", path_of(PID, "/wchan"));
+	f = fopen(text, "w");
+	ck_assert(f && fputs(wchan, f) >= 0 && fclose(f) == 0);
+	if (!thread_wait_read(proc, PID, PID, &wait))
+		wait.kind = N_OFFCPU_KINDS;
+	return wait;
+}
+
+TEST(the_kernels_function_tells_what_a_thread_waits_for)
+{
+	static const struct {
+		const char *stat, *wchan;
+		enum offcpu_kind kind;
+	} all[] = {
+		{"10 (p) S 1", "futex_do_wait", OFFCPU_LOCK},
+		{"10 (p) S 1", "hrtimer_nanosleep", OFFCPU_SLEEP},
+		{"10 (p) S 1", "anon_pipe_read", OFFCPU_PIPE},
+		{"10 (p) S 1", "poll_schedule_timeout.constprop.0", OFFCPU_POLL},
+		{"10 (p) S 1", "do_wait", OFFCPU_CHILD},
+		{"10 (p) S 1", "unix_stream_read_generic", OFFCPU_NETWORK},
+		{"10 (p) S 1", "n_tty_read", OFFCPU_DEVICE},
+		{"10 (p) D 1", "folio_wait_bit_common", OFFCPU_DISK},
+		{"10 (p) D 1", "rwsem_down_read_slowpath", OFFCPU_LOCK},
+		{"10 (p) T 1", "do_signal_stop", OFFCPU_STOPPED},
+		{"10 (a) R (b) S 1", "futex_wait", OFFCPU_LOCK},
+		{"10 (p) S 1", "something_new", OFFCPU_OTHER},
+		{"10 (p) S 1", "0", OFFCPU_OTHER},
+		/* it runs, or is no thread */
+		{"10 (p) R 1", "0", N_OFFCPU_KINDS},
+		{"10 (p) Z 1", "0", N_OFFCPU_KINDS},
+		{"10 (p", "0", N_OFFCPU_KINDS},
+		{"", "", N_OFFCPU_KINDS},
+	};
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		ck_assert_msg(wait_of(all[i].stat, all[i].wchan).kind == all[i].kind, "%s %s",
+			all[i].stat, all[i].wchan);
+	ck_assert_str_eq(wait_of("10 (p) S 1", "futex_do_wait").function, "futex_do_wait");
+	ck_assert_str_eq(wait_of("10 (p) S 1", "0").function, "");
+}
+
+static uint64_t told_ns;
+
+static void note(void *userdata, struct task *task, const struct thread_wait *wait, uint64_t at_ns,
+	uint64_t weight_ns)
+{
+	ck_assert_ptr_eq(userdata, &told_ns);
+	ck_assert_ptr_eq(task, leader);
+	ck_assert_int_eq(wait->kind, OFFCPU_LOCK);
+	ck_assert_uint_ge(at_ns, now_ns);
+	told_ns += weight_ns;
+}
+
+TEST(a_look_at_a_thread_that_waits_stands_for_the_time_since_the_look_before)
+{
+	(void)wait_of("10 (p) S 1", "futex_do_wait");
+	told_ns = 0;
+	thread_times_watch(times, note, &told_ns);
+	thread_times_look_at_all(times, now_ns);
+	ck_assert_uint_ge(told_ns, 60 * SECOND);
+	ck_assert_uint_le(told_ns, 60 * SECOND + SLACK);
+	thread_times_look_at_all(times, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_uint_le(told_ns, 60 * SECOND + SLACK);
+}
