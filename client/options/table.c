@@ -67,7 +67,7 @@ const struct option_row option_rows[] = {
 	{S,       "explain", 0, NULL, FLAG(explain), "also print the plan: which events are counted together, on which counters, and whether they take turns"},
 	{L,       "decode", 0, "RAW", STRING(decode, "a raw code, such as r22"), "print the fields of this raw code, such as r22 or 0x22, and their meaning on this machine's cores"},
 	{W,       "explain", 0, NULL, FLAG(explain), "also print each row's formula, inputs with their counts, passes, error and source"},
-	{H|F|X,   "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event); waiting: the time that threads waited"},
+	{H|F|X,   "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event); waiting and waiting:KIND show waiting time, with CMD too"},
 	{T|C,     "event", 'e', "EVENT", STRING(narrowing.of_event, "an event"), "show this event instead of CPU time: waiting, for the time that threads waited, or waiting:lock, waiting:disk and so on"},
 	{O,       "for", 0, "TIME", DURATION(target.for_ns), "stop the measurement after this time: 10s, 500ms, 2m"},
 	{B|P,     "for", 0, "TIME", DURATION(target.for_ns), "stop CMD's measurement after this time: 10s, 500ms, 2m"},

@@ -139,7 +139,7 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 		e = set(object, "named_share",
 			p->samples > 0 ? json_number(p->named_share) : json_null());
 	if (e == 0)
-		e = set(object, "look_every",
+		e = set(object, "interval_s",
 			p->look_every > 0 ? json_number(p->look_every) : json_null());
 	if (!e)
 		e = set(object, "has_waiting", json_boolean(p->has_waiting));

@@ -105,7 +105,7 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 	}
 	if (p->look_every > 0) {
 		unit_text(MPERF__UNIT__UNIT_NS, p->look_every * 1e9, text);
-		fprintf(f, ", looked for every %s", text);
+		fprintf(f, ", sampled every %s", text);
 	}
 	unit_count_text((int64_t)p->samples, text);
 	fprintf(f, "; %s sample%s", text, p->samples == 1 ? "" : "s");
@@ -126,7 +126,7 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 			100 * p->cost_share);
 	write_threads(f, p->threads);
 	if (p->has_waiting && p->threads && reply_waited_s(p->threads) > p->threads->lived / 2)
-		fputs("; see where they wait with --event waiting", f);
+		fputs("; mperfctl hotspots --event waiting shows where", f);
 	for (size_t i = 0; i < p->n_note; i++) {
 		/* notes that are sentences end with a full stop */
 		const char *before = i > 0 ? p->note[i - 1] : "";

@@ -22,7 +22,7 @@ static const struct {
 	[MEASURE_FLUSHES] = {CAUSE_WRITING, "samples are written every 30 s"},
 	[MEASURE_ARGUMENTS] = {CAUSE_ARGUMENTS,
 		"arguments of programs that end within 0.25 s are not read"},
-	[MEASURE_LOOKS] = {CAUSE_WAITING, "threads that wait are looked for every 2 s"},
+	[MEASURE_LOOKS] = {CAUSE_WAITING, "waiting threads are sampled every 2 s"},
 };
 
 const char *cause_says(enum cause cause)
@@ -32,7 +32,7 @@ const char *cause_says(enum cause cause)
 		[CAUSE_SIDEBAND] = "records of forks, execs and mappings",
 		[CAUSE_ARGUMENTS] = "arguments of execs",
 		[CAUSE_NAMING] = "naming",
-		[CAUSE_WAITING] = "looks for threads that wait",
+		[CAUSE_WAITING] = "sampling of waiting threads",
 		[CAUSE_WRITING] = "writing",
 		[CAUSE_CLIENTS] = "clients and programs",
 		[CAUSE_REST] = "the rest",

@@ -155,8 +155,9 @@ static void tell_absent_bpf(struct examination *x, const struct switch_compariso
 				     : "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
 	if (c->cut & CUT_SIBLING)
 		doctor_tell(x, (struct finding){-1, "bpf", "info", remedy},
-			"BPF is not available (%s) and not needed here: the context-switches "
-			"sibling cuts counts at switches",
+			"BPF is not available (%s) and not needed to cut counts, which the "
+			"context-switches "
+			"sibling does; waits (--event waiting) need it",
 			why);
 	else
 		doctor_tell(x, (struct finding){-1, "bpf", "warn", remedy},
@@ -204,8 +205,10 @@ static void examine_bpf(struct examination *x)
 		doctor_tell(x,
 			(struct finding){
 				-1, "bpf", "info", "run as root, or grant CAP_BPF and CAP_PERFMON"},
-			"BPF works only system-wide; your own processes do not need it, since "
-			"their counters stop while others run");
+			"BPF works only system-wide; your own processes do not need it for counts, "
+			"since "
+			"their counters stop while others run; their waits have no callers without "
+			"it");
 		return;
 	}
 	if (!doctor_measures(x)) {

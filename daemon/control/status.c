@@ -123,21 +123,20 @@ static void say_waiting(const struct service *service, char *text, size_t n)
 	const struct offcpu_looks_state looks =
 		service->walk ? walk_offcpu(service->walk, &error) : (struct offcpu_looks_state){0};
 	char every[UNIT_TEXT_BYTES];
-	if (error) {
-		snprintf(text, n, "not looked for: %s (%s)",
-			error == ENOMEM ? "there is too little memory for BPF"
-					: "BPF is not available",
-			strerror(error));
-	} else if (looks.has_ended) {
-		snprintf(
-			text, n, "not looked for any more: looks failed too often; restart mperfd");
-	} else if (looks.interval_ns == 0) {
-		snprintf(text, n, "not looked for");
-	} else {
-		unit_text(MPERF__UNIT__UNIT_NS, (double)looks.interval_ns, every);
+	if (error == ENOMEM)
+		snprintf(text, n, "off: there is too little memory for BPF");
+	else if (error)
 		snprintf(text, n,
-			"looked for every %s, %llu times, of which %llu failed and %llu were cut "
-			"short",
+			"off: BPF cannot be loaded (%s); it needs Linux 5.18 with BTF, CAP_BPF and "
+			"CAP_PERFMON",
+			strerror(error));
+	else if (looks.has_ended)
+		snprintf(text, n, "off: sampling them failed too often; restart mperfd");
+	else if (looks.interval_ns == 0)
+		snprintf(text, n, "off: waiting = no in mperf.conf, or nothing is sampled");
+	else {
+		unit_text(MPERF__UNIT__UNIT_NS, (double)looks.interval_ns, every);
+		snprintf(text, n, "sampled every %s; %llu looks, %llu failed, %llu incomplete",
 			every, (unsigned long long)looks.n_looks,
 			(unsigned long long)looks.n_broken, (unsigned long long)looks.n_cut);
 	}

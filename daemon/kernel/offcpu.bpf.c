@@ -232,7 +232,7 @@ static __always_inline void take_chain(struct offcpu_record *r, struct task_stru
 	r->head.n_chain = n > 0 ? (__u8)((unsigned long)n / 8) : 0;
 }
 
-/* Of users all processes are one: they could go on with another. */
+/* All processes of an ordinary user are barred, or the user continues with the next one. */
 static __always_inline __u64 who(struct task_struct *task)
 {
 	const __u64 uid = BPF_CORE_READ(task, real_cred, uid.val);
@@ -308,7 +308,7 @@ static __always_inline _Bool is_locked(struct mm_struct *mm)
 	       BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED;
 }
 
-/* Did it have a hart, but for our look? The switch to the reader put both times on the same clock of that hart. Source:
+/* Is it runnable only because our reader preempted it? The switch to the reader put both times on the same clock of that hart. Source:
  * sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
 static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int doing)
 {

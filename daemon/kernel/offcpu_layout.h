@@ -11,7 +11,7 @@
 #define OFFCPU_STACK_MAX (16u << 10) /* bytes of the user's */
 /* Bytes of stacks in one look: further threads come without theirs, and with it in a later look. */
 #define OFFCPU_LOOK_STACKS_MAX (1u << 20)
-/* A thread that waits on is told in full in one look of this many: tables and mappings may have come meanwhile. A power
+/* A thread that is still waiting is told in full in one look of this many: tables and mappings may have come meanwhile. A power
  * of two. */
 #define OFFCPU_TELL_AGAIN 128u
 

@@ -202,6 +202,14 @@ static int fail_event(const struct loaded *l, const char *name)
 		waits |= e->offcpu;
 	}
 	char remedy[256];
+	if (filter_is_waiting(name) && !waits)
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"mperfctl status says why a service has none; recordings with -e of "
+			"another event have none",
+			"%s has no samples of waiting threads", l->path);
+	if (filter_is_waiting(name))
+		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"WAITING in mperfctl(1) lists the kinds", "there is no event %s", name);
 	snprintf(remedy, sizeof(remedy), "It has %s", *known ? known : "no events");
 	return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
 		"%s did not count the event %s", l->path, name);

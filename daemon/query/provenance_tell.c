@@ -276,8 +276,10 @@ static const char *cut_remedy(const struct provenance *p, const struct text_tabl
 {
 	const uint64_t all = provenance_lost(p, texts, LOSS_STACK_TRUNCATED);
 
-	if (p->looked == p->samples) /* by /proc, or a look had no room for them */
-		return ": without BPF they are not known";
+	if (p->looked == p->samples)
+		return "; there was no room for all of them, they could not be read, or waits were "
+		       "read from /proc, "
+		       "which has no callers (mperfctl status says whether BPF works)";
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
 			return provenance_lost(p, texts, LOSS_DEEP) * 2 > all

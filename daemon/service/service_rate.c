@@ -23,7 +23,8 @@ static void follow_user(struct service *s, uid_t uid)
 	uint32_t hz = rate_requests_highest_for(&s->rate_requests, uid);
 	hz = hz > s->o.conf->rate_max ? s->o.conf->rate_max : hz;
 	/* beyond RAISES_MAX no rate is raised, and answers say so */
-	(void)raises_want(s->walk, uid, hz > service_rate(s) ? hz : 0);
+	/* events of their own for each task are not worth a tenth more samples */
+	(void)raises_want(s->walk, uid, hz > service_rate(s) + service_rate(s) / 10 ? hz : 0);
 }
 
 int service_follow_rates(struct service *s)

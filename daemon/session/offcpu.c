@@ -16,7 +16,7 @@
 #define KEPT_MAX 65536u
 /* Of rest_ns: after so long a thread rests. */
 #define RESTS_PART 6u
-/* The longest wait for callers of threads that wait on. */
+/* The longest wait for callers of threads that are still waiting. */
 #define CALLERS_NS 3000000000u
 /* Between two readings of an owner. */
 #define OWNED_NS 10000000000u

@@ -3,7 +3,7 @@
 
 /* Samples of threads without a hart: what looks found, in the order of time among the records of rings
  *
- * A thread that waits on in the same place is found by look after look. What is known of it is kept, and its samples
+ * A thread that is still waiting in the same place is found by look after look. What is known of it is kept, and its samples
  * are summed up until it runs, ends, or a tap cuts its window.
  */
 
@@ -22,7 +22,7 @@ struct offcpu_options {
 	/* A thread that rests (has waited in one place for a sixth of this) is handed out that often, and when all are
 	 * asked for: most threads of a machine rest for hours. 0: with each cut. */
 	uint64_t rest_ns;
-	/* Samples that are not attribute's, but of the kept ones. */
+	/* Receives summed samples of kept threads; attribute delivers the others. */
 	void (*take)(void *userdata, const struct attribution *a);
 	void *userdata;
 };

@@ -26,12 +26,12 @@
 
 /* The copy of one stack takes some microseconds; where its pages are on a disk, some tens of milliseconds. */
 #define HANGS_NS 2000000000u
-/* Processes that hang, or end by themselves, before there are no looks any more; one is forgotten after so many looks. */
+/* Processes that hang, or end by themselves, before there are no looks any more; after so many good looks one is forgiven. */
 #define LOST_MAX 8u
 #define LOST_LOOKS 1000u
 /* A read returns a page of the kernel's at most. Source: PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c of Linux 6.12. */
 #define READ_BYTES (64u << 10)
-/* Of one look: 300,000 threads that wait on, or 13,000 that are told in full. */
+/* Of one look: 300,000 threads that are still waiting, or 13,000 that are told in full. */
 #define LOOK_BYTES_MAX (8u << 20)
 #define PIPE_BYTES (1 << 20)
 #define MILLION 1000000u
@@ -143,7 +143,7 @@ static void begin_next(struct looker *l, uint64_t cost_ns)
 		wanted_ns = OFFCPU_SELDOM_NS;
 	if (wanted_ns > OFFCPU_MOST_NS)
 		wanted_ns = OFFCPU_MOST_NS;
-	/* the first look is the dearest, and a single one says little */
+	/* the first look is the most expensive, and a single one says little */
 	if (l->shared->n_looks > 1)
 		l->interval_ns = (3 * l->interval_ns + wanted_ns) / 4;
 	while (l->start_ns + l->interval_ns <= now_ns) {

@@ -66,7 +66,7 @@ void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns);
 
 /* Taking looks has cost the caller that much CPU time more, which counts into what they may cost. */
 void offcpu_looks_cost(struct offcpu_looks *l, uint64_t cpu_ns);
-/* Make intervals as long as OFFCPU_SELDOM_NS, within a few; or no longer. */
+/* true: lengthen intervals to OFFCPU_SELDOM_NS over the next few; false: return to normal. */
 void offcpu_looks_put_off(struct offcpu_looks *l, bool put_off);
 
 struct offcpu_looks *offcpu_looks_free(struct offcpu_looks *l);

@@ -188,7 +188,7 @@ CREATE TABLE window (
 );
 
 -- How often it was sampled where. Rows with the same (window, hart, task, stack, event, rung) add up. Those of an event with
--- pmu 'waiting' are no time of their hart.
+-- pmu 'waiting' are not CPU time.
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,
 	window INTEGER NOT NULL,
