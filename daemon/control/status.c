@@ -124,7 +124,7 @@ static void say_waiting(const struct service *service, char *text, size_t n)
 		service->walk ? walk_offcpu(service->walk, &error) : (struct offcpu_looks_state){0};
 	char every[UNIT_TEXT_BYTES];
 	if (error == ENOMEM)
-		snprintf(text, n, "off: there is too little memory for BPF");
+		snprintf(text, n, "off: the machine has too little memory");
 	else if (error)
 		snprintf(text, n,
 			"off: BPF cannot be loaded (%s); it needs Linux 5.18 with BTF, CAP_BPF and "

@@ -476,8 +476,11 @@ int keeper_new(const struct keeper_options *o, struct keeper **ret_keeper)
 	k->n_harts = o->walk->sampler->machine.n_harts;
 	k->lost = calloc((size_t)k->n_harts, sizeof(*k->lost));
 	k->recorded = calloc((size_t)k->n_harts, sizeof(*k->recorded));
-	k->tap = (struct tap){
-		.userdata = k, .take = take, .take_loops = lose_loops, .cut_ns = UINT64_MAX};
+	k->tap = (struct tap){.userdata = k,
+		.take = take,
+		.take_loops = lose_loops,
+		.cut_ns = UINT64_MAX,
+		.is_always = true};
 	walk_add(o->walk, &k->tap);
 	int r = k->lost && k->recorded ? try_to_store(k) : -ENOMEM;
 	if (r < 0) {

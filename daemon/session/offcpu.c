@@ -315,6 +315,14 @@ void offcpu_dispatch(struct offcpu *c, uint64_t now_ns)
 		offcpu_looks_dispatch(c->looks, now_ns);
 }
 
+void offcpu_watched(struct offcpu *c, bool is_watched)
+{
+	if (c && is_watched)
+		offcpu_looks_pace(c->looks, OFFCPU_EVERY_NS, OFFCPU_PPM);
+	else if (c)
+		offcpu_looks_pace(c->looks, OFFCPU_ALWAYS_NS, OFFCPU_ALWAYS_PPM);
+}
+
 void offcpu_put_off(struct offcpu *c, bool put_off)
 {
 	if (c)

@@ -53,6 +53,8 @@ void offcpu_mark(const struct offcpu *c, struct sweep *s);
 /* Once a drain. */
 void offcpu_dispatch(struct offcpu *c, uint64_t now_ns);
 
+/* Does somebody watch, who wants looks often? Else they are as always-on sampling has them. */
+void offcpu_watched(struct offcpu *c, bool is_watched);
 void offcpu_put_off(struct offcpu *c, bool put_off);
 
 struct offcpu_looks_state offcpu_state(const struct offcpu *c);

@@ -42,6 +42,7 @@ struct shared {
 	/* of the loop */
 	_Atomic uint64_t caller_ns;
 	atomic_bool is_put_off;
+	_Atomic uint64_t every_ns, part_ppm;
 	/* of the process */
 	_Atomic int pid;
 	_Atomic uint64_t n_looks, cpu_ns, interval_ns, n_broken, n_cut;
@@ -50,7 +51,6 @@ struct shared {
 struct offcpu_looks {
 	struct offcpu_bpf bpf;
 	struct shared *shared;
-	uint32_t part_ppm;
 	int pipe_fd;        /* -1: there is no process */
 	uint64_t looked_ns; /* whether it hangs */
 	unsigned n_lost;    /* processes, since */
@@ -72,7 +72,6 @@ void offcpu_look_free(struct offcpu_look *look)
 
 struct looker {
 	struct shared *shared;
-	uint32_t part_ppm;
 	uint64_t start_ns, interval_ns; /* of the interval */
 	uint64_t unlooked_ns;           /* intervals before it without a look */
 	uint64_t cpu_ns, caller_ns;     /* as of the last look */
@@ -135,10 +134,10 @@ static void sleep_until(uint64_t until_ns)
 static void begin_next(struct looker *l, uint64_t cost_ns)
 {
 	const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	uint64_t wanted_ns = cost_ns * MILLION / l->part_ppm;
+	uint64_t wanted_ns = cost_ns * MILLION / l->shared->part_ppm;
 	l->start_ns += l->interval_ns;
-	if (wanted_ns < OFFCPU_EVERY_NS)
-		wanted_ns = OFFCPU_EVERY_NS;
+	if (wanted_ns < l->shared->every_ns)
+		wanted_ns = l->shared->every_ns;
 	if (l->shared->is_put_off && wanted_ns < OFFCPU_SELDOM_NS)
 		wanted_ns = OFFCPU_SELDOM_NS;
 	if (wanted_ns > OFFCPU_MOST_NS)
@@ -194,7 +193,6 @@ static void leave_terminal(void)
 static noreturn void process(struct offcpu_looks *all, int pipe_fd)
 {
 	struct looker l = {.shared = all->shared,
-		.part_ppm = all->part_ppm,
 		.start_ns = clock_ns(CLOCK_MONOTONIC),
 		.interval_ns = OFFCPU_EVERY_NS,
 		.caller_ns = all->shared->caller_ns};
@@ -252,7 +250,7 @@ int offcpu_looks_new(uint32_t part_ppm, struct offcpu_looks **ret_looks, int *re
 	struct offcpu_looks *l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct offcpu_looks){.part_ppm = part_ppm, .pipe_fd = -1};
+	*l = (struct offcpu_looks){.pipe_fd = -1};
 	const int r = offcpu_bpf_load(&l->bpf, ret_error);
 	if (r != 0) {
 		free(l);
@@ -265,6 +263,7 @@ int offcpu_looks_new(uint32_t part_ppm, struct offcpu_looks **ret_looks, int *re
 		offcpu_looks_free(l);
 		return -ENOMEM;
 	}
+	offcpu_looks_pace(l, OFFCPU_EVERY_NS, part_ppm);
 	(void)begin_process(l); /* else it is tried again */
 	*ret_looks = l;
 	return 0;
@@ -341,6 +340,12 @@ struct offcpu_look *offcpu_looks_take(struct offcpu_looks *l)
 void offcpu_looks_cost(struct offcpu_looks *l, uint64_t cpu_ns)
 {
 	l->shared->caller_ns += cpu_ns;
+}
+
+void offcpu_looks_pace(struct offcpu_looks *l, uint64_t every_ns, uint32_t part_ppm)
+{
+	l->shared->every_ns = every_ns;
+	l->shared->part_ppm = part_ppm;
 }
 
 void offcpu_looks_put_off(struct offcpu_looks *l, bool put_off)

@@ -25,6 +25,7 @@
  * default. */
 #define OFFCPU_PPM 10000u
 #define OFFCPU_ALWAYS_PPM 2000u
+#define OFFCPU_ALWAYS_NS 500000000u /* and its shortest interval */
 
 struct offcpu_look {
 	uint64_t time_ns; /* CLOCK_MONOTONIC, at its end */
@@ -66,6 +67,8 @@ void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns);
 
 /* Taking looks has cost the caller that much CPU time more, which counts into what they may cost. */
 void offcpu_looks_cost(struct offcpu_looks *l, uint64_t cpu_ns);
+/* Another shortest interval and part, from the next interval on. */
+void offcpu_looks_pace(struct offcpu_looks *l, uint64_t every_ns, uint32_t part_ppm);
 /* true: lengthen intervals to OFFCPU_SELDOM_NS over the next few; false: return to normal. */
 void offcpu_looks_put_off(struct offcpu_looks *l, bool put_off);
 

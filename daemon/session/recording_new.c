@@ -134,7 +134,7 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 	g->owner = o->owner;
 	g->tap = recording_tap(g);
 	g->tap.raise_uid = o->raise_uid;
-	g->tap.is_patient = o->live;
+	g->tap.is_patient = g->tap.is_always = o->live;
 
 	int r = prepare(g, o);
 	if (r == 0)

@@ -24,6 +24,9 @@
  * answer. */
 #define SCAN_SLICE_NS 5000000u
 #define SCAN_WAITS_NS 20000000u
+/* A machine with less memory is a small board, on which looks, rows and names of threads that wait would cost as much as
+ * all else. */
+#define SMALL_KB (1u << 20)
 /* The service has a row of each idle thread a minute, and not each time it writes. */
 #define OFFCPU_REST_NS 60000000000u
 
@@ -136,7 +139,7 @@ static int begin_offcpu(struct walk *w, const struct walk_options *o)
 	if (!o->offcpu_ppm)
 		return 0;
 	int r = 0;
-	if (m->memory_kb && m->memory_kb < BPF_MEMORY_KB_MIN)
+	if (m->memory_kb && m->memory_kb < (o->always ? SMALL_KB : BPF_MEMORY_KB_MIN))
 		w->inner->offcpu_error = ENOMEM;
 	else if (o->sampler.per_task || !m->may_see_all)
 		w->inner->offcpu_error = EPERM;

@@ -66,6 +66,7 @@ struct tap {
 	void (*look)(void *userdata, uint64_t now_ns);
 	uint64_t cut_ns;  /* CLOCK_MONOTONIC; UINT64_MAX: never */
 	bool prompt;      /* cut on time, not only with the next drain */
+	bool is_always;   /* it runs for weeks, and nobody watches it */
 	bool is_patient;  /* names may come a second later (namer_be_patient) */
 	uid_t raise_uid;  /* it sees samples of that user's raise (raises.h); -1: of none */
 	struct tap *next; /* the walk's */

@@ -204,7 +204,7 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 		int r = drain_with_looks(w, cut_ns, until_cpu_ns);
 		if (r == 0) {
 			/* rows of threads that rest can be late in the store, but not in a top */
-			offcpu_give(w->inner->offcpu, !tap->is_patient);
+			offcpu_give(w->inner->offcpu, !tap->is_always);
 			tap->cut_ns = UINT64_MAX;
 			r = tap->cut(tap->userdata, cut_ns);
 		}

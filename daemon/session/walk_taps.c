@@ -47,11 +47,21 @@ int walk_take_loops(void *userdata, struct task *task, const struct loop_counts 
 	return r;
 }
 
+/* Is there more than what runs for weeks? */
+static bool is_watched(const struct walk *w)
+{
+	bool watched = !w->inner->always;
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		watched |= !tap->is_always;
+	return watched;
+}
+
 void walk_add(struct walk *w, struct tap *tap)
 {
 	offcpu_give(w->inner->offcpu, true); /* what was summed up before is not its */
 	tap->next = w->inner->taps;
 	w->inner->taps = tap;
+	offcpu_watched(w->inner->offcpu, is_watched(w));
 }
 
 void walk_remove(struct walk *w, struct tap *tap)
@@ -62,6 +72,7 @@ void walk_remove(struct walk *w, struct tap *tap)
 	if (*at)
 		*at = tap->next;
 	tap->next = NULL;
+	offcpu_watched(w->inner->offcpu, is_watched(w));
 }
 
 bool walk_is_patient(const struct walk *w)
