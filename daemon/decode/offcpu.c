@@ -93,7 +93,7 @@ static bool waits_for_file(int32_t number)
 	return false;
 }
 
-/* Numbers of a 32-bit program's calls are others, and not told here. */
+/* Numbers of a 32-bit program's calls are others, and have no name here. */
 static enum offcpu_kind kind_of_call(const struct offcpu_head *h)
 {
 	if (h->flags & OFFCPU_32_BIT)

@@ -3,7 +3,7 @@
 
 /* Threads without a hart, from the bytes of a look (kernel/offcpu_layout.h)
  *
- * Pure, as record.h. What a thread waits for is told by the state that the kernel accounts it in, and by its system
+ * Pure, as record.h. What a thread waits for follows from the state that the kernel accounts it in, and from its system
  * call: names of kernel functions are not needed.
  */
 

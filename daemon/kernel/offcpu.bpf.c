@@ -2,13 +2,13 @@
 
 /* An iterator over all threads, which writes where those that have no hart wait
  *
- * One read of it is a look. A thread that did not run since the last look is told in few bytes: its switches are
- * counted, and its stack cannot have changed. Of others it writes the kernel's stack, the registers with which they left
+ * One read of it is a look. A thread that did not run since the last look has a short record: its switches
+ * are counted, and its stack cannot have changed. Of others it writes the kernel's stack, the registers with which they left
  * user mode, and what is above their stack pointer.
  *
  * The iterator may sleep, so a page that is not in memory is read. No lock is held here; a thread whose memory is
- * locked for writing (in a long exec or mmap) is told without its stack. The kernel drops a thread that did not fit
- * into the reader's page, and comes again with it, so what is remembered of it changes last.
+ * locked for writing (in a long exec or mmap) has a record without its stack. The kernel drops a thread that did not
+ * fit into the reader's page, and comes again with it, so what is remembered of it changes last.
  */
 
 #include <linux/bpf.h>
@@ -118,7 +118,7 @@ struct iter {
 	struct task_struct *task;
 };
 
-/* What of struct pt_regs is used, as each machine has it. Source: arch/ARCH/include/asm/ptrace.h of Linux 6.12. */
+/* The used part of struct pt_regs, on each machine. Source: arch/ARCH/include/asm/ptrace.h of Linux 6.12. */
 #if defined(MPERF_x86_64)
 struct user_regs {
 	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
@@ -137,7 +137,7 @@ struct user_regs {
 };
 #endif
 
-/* What was told of a thread. */
+/* The last record of a thread. */
 struct told {
 	__u64 key;      /* how often it was switched, and whether it could run */
 	__u32 pid, tid; /* as in the head */
@@ -166,7 +166,7 @@ struct {
 	__type(value, struct room);
 } rooms SEC(".maps");
 
-/* Processes (offcpu_who) whose stacks are not copied: a copy of one took too long, since what it reads is where its
+/* Processes whose stacks are not copied: a copy of one took too long, since what it reads is where its
  * owner decides when it comes (FUSE, userfaultfd). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -308,8 +308,8 @@ static __always_inline _Bool is_locked(struct mm_struct *mm)
 	       BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED;
 }
 
-/* Is it runnable only because our reader preempted it? The switch to the reader put both times on the same clock of that hart. Source:
- * sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
+/* Is it runnable only because our reader preempted it? The switch to the reader put both times on the same
+ * clock of that hart. Source: sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
 static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int doing)
 {
 	struct task_struct *reader = bpf_get_current_task_btf();
@@ -320,7 +320,7 @@ static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int
 	       task->thread_info.cpu == reader->thread_info.cpu;
 }
 
-/* Never 0, as of a thread that was never told. */
+/* Never 0, as of a thread without a record yet. */
 static __always_inline __u64 told_key(
 	struct task_struct *task, __u16 flags, const struct offcpu_state *state)
 {
@@ -343,7 +343,7 @@ static __always_inline _Bool draw(struct offcpu_state *state)
 		       bpf_get_prandom_u32() % state->n_wanted_before < STACKS_SURE);
 }
 
-/* It did not run since it was told. Is it told in full again? */
+/* Is a full record of it due again, though it did not run since the last one? */
 static __always_inline _Bool is_again(const struct told *t, const struct offcpu_state *state)
 {
 	return ((t->tid ^ state->n_looks) & (OFFCPU_TELL_AGAIN - 1)) == 0;

@@ -30,7 +30,7 @@ int offcpu_bpf_look(int link_fd, int *ret_fd);
 /* If the look under way has copied one stack for longer than that: copy no more stacks of those processes (of that
  * user, or of that process of root). True: it has. */
 bool offcpu_bpf_bar(const struct offcpu_bpf *b, uint64_t longer_ns, uint64_t now_ns);
-/* A look was lost on its way: have threads told in full again that were told then. */
+/* A look was lost on its way: ask for full records again of the threads in it. */
 void offcpu_bpf_tell_again(const struct offcpu_bpf *b);
 
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #pragma once
 
-/* What the BPF iterator over threads (offcpu.bpf.c) writes of each thread without a hart: the head of a struct
+/* Records of the BPF iterator over threads (offcpu.bpf.c), one of each thread without a hart: the head of a struct
  * offcpu_record; unless that says OFFCPU_SAME, the rest of it, and then n_stack bytes of the thread's stack. Included
  * by both sides, so it uses only the kernel's types. */
 
@@ -11,8 +11,8 @@
 #define OFFCPU_STACK_MAX (16u << 10) /* bytes of the user's */
 /* Bytes of stacks in one look: further threads come without theirs, and with it in a later look. */
 #define OFFCPU_LOOK_STACKS_MAX (1u << 20)
-/* A thread that is still waiting is told in full in one look of this many: tables and mappings may have come meanwhile. A power
- * of two. */
+/* A thread that is still waiting has a full record in one look of this many: tables and mappings may have come meanwhile.
+ * A power of two. */
 #define OFFCPU_TELL_AGAIN 128u
 
 /* Registers in perf's order. Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */
@@ -55,14 +55,14 @@ struct offcpu_record {
 	__u64 regs[OFFCPU_REGS];       /* user registers in perf's order; zeros if there are none */
 };
 
-/* What the program knows of the look under way; its map's only value. */
+/* State of the look under way; its map's only value. */
 struct offcpu_state {
 	__u64 n_looks, stack_bytes;
 	__u64 copying; /* whose stack: as a key of the processes that are barred from it; 0: nobody's */
 	__u64 began_ns; /* that copy; CLOCK_MONOTONIC */
 	/* threads whose stack was wanted, in this look, and in the one before: if there is no room for all, chance decides */
 	__u64 n_wanted, n_wanted_before;
-	__u64 n_lost; /* looks that did not arrive, as their reader counts: what was told then is told again */
+	__u64 n_lost; /* looks that did not arrive, as their reader counts: their records are sent again */
 };
 /* Such a key: of a user other than root this with the uid, of root's processes the pid (in the first namespace). */
 #define OFFCPU_USER ((__u64)1 << 32)

@@ -12,9 +12,9 @@
 #include "proto/base/hash_table.h"
 #include "proto/base/memory.h"
 
-/* Threads that are kept, with some 30 frames each: 20 MB. Others have samples when they are told in full. */
+/* Threads that are kept, with some 30 frames each: 20 MB. Others have samples when they have a full record. */
 #define KEPT_MAX 65536u
-/* Of rest_ns: after so long a thread rests. */
+/* Part of rest_ns after which a thread rests. */
 #define RESTS_PART 6u
 /* The longest wait for callers of threads that are still waiting. */
 #define CALLERS_NS 3000000000u
@@ -27,7 +27,7 @@
 
 struct kept {
 	pid_t tid;
-	uint64_t told_ns;  /* when it was told in full */
+	uint64_t told_ns;  /* when it had a full record */
 	uint64_t since_ns; /* it has waited since then, or longer */
 	uint64_t seen_ns;  /* the last look that found it */
 	uint64_t owned_ns; /* when its owner was last told that it is sampled */
@@ -142,7 +142,7 @@ static void forget(struct offcpu *c, struct kept *k)
 	free(k);
 }
 
-/* The entry of a thread that was told in full; NULL: it is no task of the session, or there is no room. */
+/* The entry of a thread with a full record; NULL: it is no task of the session, or there is no room. */
 static struct kept *keep(struct offcpu *c, const struct offcpu_thread *t, uint64_t time_ns)
 {
 	const pid_t tid = (pid_t)t->record.tid;

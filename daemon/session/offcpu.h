@@ -3,8 +3,8 @@
 
 /* Samples of threads without a hart: what looks found, in the order of time among the records of rings
  *
- * A thread that is still waiting in the same place is found by look after look. What is known of it is kept, and its samples
- * are summed up until it runs, ends, or a tap cuts its window.
+ * A thread that is still waiting in the same place is found by look after look. What is known of it is kept, and its
+ * samples are summed up until it runs, ends, or a tap cuts its window.
  */
 
 #include "daemon/attribute/attribute.h"

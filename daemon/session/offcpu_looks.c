@@ -26,12 +26,13 @@
 
 /* The copy of one stack takes some microseconds; where its pages are on a disk, some tens of milliseconds. */
 #define HANGS_NS 2000000000u
-/* Processes that hang, or end by themselves, before there are no looks any more; after so many good looks one is forgiven. */
+/* Processes that hang, or end by themselves, before there are no looks any more; after so many good looks one is
+ * forgiven. */
 #define LOST_MAX 8u
 #define LOST_LOOKS 1000u
 /* A read returns a page of the kernel's at most. Source: PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c of Linux 6.12. */
 #define READ_BYTES (64u << 10)
-/* Of one look: 300,000 threads that are still waiting, or 13,000 that are told in full. */
+/* Bytes of one look: 300,000 threads that are still waiting, or 13,000 with full records. */
 #define LOOK_BYTES_MAX (8u << 20)
 #define PIPE_BYTES (1 << 20)
 #define MILLION 1000000u
