@@ -3,8 +3,8 @@
 /* An iterator over all threads, which writes where those that have no hart wait
  *
  * One read of it is a look. A thread that did not run since the last look has a short record: its switches
- * are counted, and its stack cannot have changed. Of others it writes the kernel's stack, the registers with which they left
- * user mode, and what is above their stack pointer.
+ * are counted, and its stack cannot have changed. Of others it writes the kernel's stack, the registers with which they
+ * left user mode, and what is above their stack pointer.
  *
  * The iterator may sleep, so a page that is not in memory is read. No lock is held here; a thread whose memory is
  * locked for writing (in a long exec or mmap) has a record without its stack. The kernel drops a thread that did not

@@ -11,8 +11,8 @@
 #define OFFCPU_STACK_MAX (16u << 10) /* bytes of the user's */
 /* Bytes of stacks in one look: further threads come without theirs, and with it in a later look. */
 #define OFFCPU_LOOK_STACKS_MAX (1u << 20)
-/* A thread that is still waiting has a full record in one look of this many: tables and mappings may have come meanwhile.
- * A power of two. */
+/* A thread that is still waiting has a full record in one look of this many: tables and mappings may have come
+ * meanwhile. A power of two. */
 #define OFFCPU_TELL_AGAIN 128u
 
 /* Registers in perf's order. Source: arch/ARCH/include/uapi/asm/perf_regs.h of Linux 6.12. */

@@ -21,8 +21,8 @@
 #define OFFCPU_EVERY_NS 100000000u
 #define OFFCPU_SELDOM_NS 2000000000u
 #define OFFCPU_MOST_NS 60000000000u
-/* Parts of a hart, in millionths: looks of a session that lasts minutes; and always, a fifth of the budget that mperf has
- * by default. */
+/* Parts of a hart, in millionths: looks of a session that lasts minutes; and always, a fifth of the budget that mperf
+ * has by default. */
 #define OFFCPU_PPM 10000u
 #define OFFCPU_ALWAYS_PPM 2000u
 #define OFFCPU_ALWAYS_NS 500000000u /* and its shortest interval */
