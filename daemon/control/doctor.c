@@ -155,9 +155,8 @@ static void tell_absent_bpf(struct examination *x, const struct switch_compariso
 				     : "a kernel with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS";
 	if (c->cut & CUT_SIBLING)
 		doctor_tell(x, (struct finding){-1, "bpf", "info", remedy},
-			"BPF is not available (%s) and not needed to cut counts, which the "
-			"context-switches "
-			"sibling does; waits (--event waiting) need it",
+			"BPF is not available (%s); the context-switches sibling cuts counts at "
+			"switches, but --event waiting has no callers, and the service no waits",
 			why);
 	else
 		doctor_tell(x, (struct finding){-1, "bpf", "warn", remedy},

@@ -309,7 +309,7 @@ def test_without_the_right_to_bpf_all_goes_on_and_doctor_says_so(build):
     said = json.loads(run("doctor", "--json").stdout)["rows"]
     bpf = [r for r in said if r["topic"] == "bpf"]
     assert len(bpf) == 1 and bpf[0]["state"] == "info", bpf
-    assert "not needed here" in bpf[0]["finding"] and bpf[0]["remedy"], bpf
+    assert "cuts counts at switches, but --event waiting" in bpf[0]["finding"] and bpf[0]["remedy"], bpf
     program = compile_program(build, "known.c")
     with Folder() as folder:
         for switches, told in ("best", "sibling"), ("bpf", "counted"):
