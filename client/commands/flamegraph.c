@@ -55,6 +55,7 @@ static int ask(struct source *s, struct drawing *d, char *baseline)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
 	request.flamegraph = &flamegraph;
+	flamegraph.wall = d->options->wall;
 	source_narrow(s, &d->from, &request, &filter);
 	if (baseline) {
 		flamegraph.path = &baseline;
@@ -107,6 +108,7 @@ static int write_into(void *userdata, FILE *f)
 	struct flame_page page = {
 		.title = title,
 		.event = o->narrowing.of_event ? o->narrowing.of_event
+			 : o->wall             ? "wall time"
 			 : d->event            ? d->event
 					       : "",
 		.provenance = d->provenance_line,

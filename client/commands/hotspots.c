@@ -2,6 +2,8 @@
  *
  * mperfctl hotspots: the table of where the time went.
  */
+#include <string.h>
+
 #include "client/commands/query.h"
 #include "client/options/command.h"
 #include "client/show/say.h"
@@ -24,6 +26,7 @@ int client_hotspots(const struct options *o)
 	hotspots.by = (char *)(o->by ? o->by : "function");
 	hotspots.limit = o->limit;
 	hotspots.inlined = o->inlined;
+	hotspots.wall = o->wall || (o->by && strcmp(o->by, "parallelism") == 0);
 	hotspots.n_metric = o->sampling.n_metrics;
 	hotspots.metric = (char **)o->sampling.metric;
 	Mperf__Request request = MPERF__REQUEST__INIT;

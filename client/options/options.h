@@ -104,6 +104,7 @@ struct options {
 	/* stat, topdown, hotspots */
 	bool per_hart, per_process, per_cgroup; /* roofline: per_process */
 	bool explain, inlined, folded;
+	bool wall;       /* hotspots, flamegraph */
 	uint32_t levels; /* topdown -l; 0: all */
 	uint32_t repeat; /* stat -r; 0: once */
 	char *separator; /* stat -x; NULL: for people */

@@ -112,7 +112,8 @@ const struct option_row option_rows[] = {
 	{M,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", 0, NULL, FLAG(quick), "measure: only the most important roofs, in 10 s"},
 	{M,       "for", 0, "TIME", DURATION(target.for_ns), "measure: at most for this time, 1s to 1h (default: 1m)"},
-	{H,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job line hart address"), "function (default), module, process, thread, cgroup, job, line, hart, address"},
+	{H,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job line hart address parallelism"), "function (default), module, process, thread, cgroup, job, line, hart, address, parallelism (of wall time)"},
+	{H|F,     "wall", 0, NULL, FLAG(wall), "show wall time: each moment counts once, and is shared among the harts that worked in it"},
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
 	{O,       "ops", 0, "KIND", WORD(ops, "fp int sp dp"), "operations to count: fp (default), int, sp, dp"},
@@ -198,6 +199,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
 			    "  mperfctl hotspots --since yesterday --until today --by process\n"
 			    "  mperfctl hotspots -M General -F 499 -- ./program\n"
+			    "  mperfctl hotspots --wall --by process -- make -j8\n"
 			    "  mperfctl hotspots -a --for 10s --by process --json\n",
 	};
 	static const struct command_text flamegraph = {

@@ -113,6 +113,13 @@ static json_t *threads_json(const Mperf__Threads *t)
 		 : json_null();
 }
 
+static json_t *wall_json(const Mperf__Wall *w)
+{
+	return w ? json_pack("{s:f, s:f, s:f, s:f}", "busy_s", w->busy, "least_s", w->least,
+			   "most_s", w->most, "cpu_s", w->cpu)
+		 : json_null();
+}
+
 static int add_provenance(json_t *root, const Mperf__Provenance *p)
 {
 	if (!p)
@@ -141,9 +148,9 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 	if (e == 0)
 		e = set(object, "interval_s",
 			p->look_every > 0 ? json_number(p->look_every) : json_null());
-	if (!e)
+	if (e == 0)
 		e = set(object, "has_waiting", json_boolean(p->has_waiting));
-	if (!e)
+	if (e == 0)
 		e = set(object, "placed_share",
 			p->samples > 0 ? json_number(p->placed_share) : json_null());
 	if (e == 0)
@@ -153,6 +160,8 @@ static int add_provenance(json_t *root, const Mperf__Provenance *p)
 		e = set(object, "uncounted_share", json_number(p->uncounted_share));
 	if (e == 0)
 		e = set(object, "threads", threads_json(p->threads));
+	if (e == 0)
+		e = set(object, "wall", wall_json(p->wall));
 	if (e == 0)
 		e = add_losses(object, p);
 	return e == 0 ? add_notes(object, p) : e;

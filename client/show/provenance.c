@@ -86,6 +86,25 @@ static void write_threads(FILE *f, const Mperf__Threads *t)
 		fprintf(f, ", waiting for either %.1f %%", 100 * t->unsplit / t->lived);
 }
 
+/* For how long harts worked, and how many at once. */
+static void write_wall(FILE *f, const Mperf__Wall *w)
+{
+	char text[UNIT_TEXT_BYTES], least[UNIT_TEXT_BYTES], most[UNIT_TEXT_BYTES];
+
+	if (!w || w->busy <= 0)
+		return;
+	unit_text(MPERF__UNIT__UNIT_NS, w->busy * 1e9, text);
+	fprintf(f, "; at least one hart worked for %s", text);
+	if (w->most > w->least * 1.01) {
+		unit_text(MPERF__UNIT__UNIT_NS, w->least * 1e9, least);
+		unit_text(MPERF__UNIT__UNIT_NS, w->most * 1e9, most);
+		fprintf(f,
+			" (between %s and %s: the service's windows do not say what ran at once)",
+			least, most);
+	}
+	fprintf(f, ", %.2f on average", w->cpu / w->busy);
+}
+
 static void write_line(FILE *f, const Mperf__Provenance *p)
 {
 	char text[UNIT_TEXT_BYTES];
@@ -125,6 +144,7 @@ static void write_line(FILE *f, const Mperf__Provenance *p)
 					       : "; cost %.1f %% of the machine",
 			100 * p->cost_share);
 	write_threads(f, p->threads);
+	write_wall(f, p->wall);
 	if (p->has_waiting && p->threads && reply_waited_s(p->threads) > p->threads->lived / 2)
 		fputs("; mperfctl hotspots --event waiting shows where", f);
 	for (size_t i = 0; i < p->n_note; i++) {

@@ -42,6 +42,11 @@ struct answer_threads {
 	double lived, ran, ready, unsplit;
 };
 
+/* In seconds: for how long at least one hart worked, its bounds, and all that harts worked. */
+struct answer_wall {
+	double busy, least, most, cpu;
+};
+
 struct answer_provenance {
 	const char *event;
 	const char *rung;
@@ -59,6 +64,7 @@ struct answer_provenance {
 	struct answer_threads threads;
 	double look_every_s; /* 0: samples are of events, not of looks for threads that wait */
 	bool has_waiting;    /* there are such samples, and they are not shown */
+	const struct answer_wall *wall; /* NULL: values are not wall time */
 	const char *note[ANSWER_NOTES_MAX];
 	uint32_t n_notes;
 };

@@ -336,6 +336,14 @@ static int stream_provenance(void *u, const struct answer_provenance *p)
 	message.placed_share = p->placed_share;
 	message.look_every = p->look_every_s;
 	message.has_waiting = p->has_waiting;
+	Mperf__Wall wall = MPERF__WALL__INIT;
+	if (p->wall) {
+		wall.busy = p->wall->busy;
+		wall.least = p->wall->least;
+		wall.most = p->wall->most;
+		wall.cpu = p->wall->cpu;
+		message.wall = &wall;
+	}
 	message.coming_share = p->coming_share;
 	message.seconds = p->seconds;
 	message.cost_share = p->cost_share;

@@ -8,10 +8,21 @@
 #include "daemon/control/question.h"
 #include "daemon/query/samples/export.h"
 
+/* Wall time is of all samples of CPU time. 0; positive after a refusal; -errno. */
+static int check_wall(struct request *q, bool wall, const Mperf__Filter *filter, size_t n_metrics)
+{
+	if (!wall || (!(filter && filter->event && *filter->event) && n_metrics == 0))
+		return 0;
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for one of them.",
+		       "wall time has no %s", n_metrics ? "metrics" : "events")
+		       ?: 1;
+}
+
 /* --- hotspots --------------------------------------------------------------------------------- */
 
 static int run_hotspots(struct question *a, const struct answer *to, struct query_error *ret_error)
 {
+	a->filter.wall = a->request->hotspots->wall;
 	return query_hotspots(a->source, a->n_sources, &a->query, to, ret_error);
 }
 
@@ -21,10 +32,20 @@ static int make_hotspots(struct request *q, struct question *a)
 	const int by = query_by_parse(*m->by ? m->by : "function");
 	if (by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			       "Use function, module, process, thread, cgroup, job, line or hart.",
+			       "Use function, module, process, thread, cgroup, job, line, hart, "
+			       "address or parallelism.",
 			       "there is no way to group by '%s'", m->by)
 			       ?: 1;
+	if (by == QUERY_BY_PARALLELISM && !m->wall)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Ask for wall time, too.",
+			       "only wall time is grouped by parallelism")
+			       ?: 1;
+	int r = check_wall(q, m->wall, m->filter, m->n_metric);
+	if (r != 0)
+		return r;
 	question_about_files(q, a, m->path, m->n_path, m->filter);
+	a->filter.wall = m->wall;
 	a->query.by = (enum query_by)by;
 	a->query.limit = m->limit;
 	a->query.inlined = m->inlined;
@@ -43,6 +64,7 @@ int control_hotspots(struct request *q, const Mperf__Request *request)
 static int run_flamegraph(
 	struct question *a, const struct answer *to, struct query_error *ret_error)
 {
+	a->filter.wall = a->request->flamegraph->wall;
 	return query_flamegraph(a->source, a->n_sources, &a->filter, to, ret_error);
 }
 
@@ -50,10 +72,11 @@ static int make_flamegraph(struct request *q, struct question *a)
 {
 	const Mperf__FlamegraphRequest *m = a->request->flamegraph;
 	question_about_files(q, a, m->path, m->n_path, m->filter);
+	a->filter.wall = m->wall;
 	a->query.by = QUERY_BY_FUNCTION;
 	a->coarsest = query_coarsest(&a->query);
 	a->run = run_flamegraph;
-	return 0;
+	return check_wall(q, m->wall, m->filter, 0);
 }
 
 int control_flamegraph(struct request *q, const Mperf__Request *request)

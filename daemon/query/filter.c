@@ -258,22 +258,21 @@ bool filter_leaves_out(
 	       without_has(f->withouts, f->without[task], l->window[window].realtime_ns, l->tier);
 }
 
-static int find_tasks(struct row_filter *f, const struct loaded *l, const struct query_filter *q)
+static int find_tasks(bool **ret_task, const struct loaded *l, const struct query_filter *q)
 {
 	struct wanted_labels wanted = {.label = NULL};
-	f->task = calloc((size_t)l->n_tasks + 1, sizeof(*f->task));
-	int r = f->task ? read_wanted(q, &wanted) : -ENOMEM;
+	bool *task = *ret_task = calloc((size_t)l->n_tasks + 1, sizeof(*task));
+	int r = task ? read_wanted(q, &wanted) : -ENOMEM;
 	if (r < 0)
 		return r;
-	f->task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && q->n_labels == 0 &&
-		     q->n_jobs == 0 && !q->only_uid;
+	task[0] = q->n_pids == 0 && q->n_comms == 0 && q->n_cgroups == 0 && q->n_labels == 0 &&
+		  q->n_jobs == 0 && !q->only_uid;
 	for (uint32_t i = 1; i <= l->n_tasks; i++)
-		f->task[i] = l->task[i].known
-				     ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
-					       comm_wanted(l, q, i) && cgroup_wanted(l, q, i) &&
-					       labels_wanted(l, q, &wanted, i) &&
-					       job_wanted(l, q, i)
-				     : f->task[0];
+		task[i] = l->task[i].known
+				  ? owner_wanted(l, q, i) && pid_wanted(q, &l->task[i]) &&
+					    comm_wanted(l, q, i) && cgroup_wanted(l, q, i) &&
+					    labels_wanted(l, q, &wanted, i) && job_wanted(l, q, i)
+				  : task[0];
 	free(wanted.label);
 	return 0;
 }
@@ -292,7 +291,12 @@ static void find_untimed(struct row_filter *f, const struct loaded *l)
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q)
 {
 	*f = (struct row_filter){.asked = q->event && *q->event};
-	int r = find_tasks(f, l, q);
+	int r = find_tasks(&f->task, l, q);
+	if (r == 0 && q->wall) {
+		struct query_filter scope = *q;
+		scope.n_pids = scope.n_comms = 0;
+		r = find_tasks(&f->scope, l, &scope);
+	}
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i <= HARTS_MAX; i++)
@@ -320,7 +324,8 @@ int filter_make(struct row_filter *f, struct loaded *l, const struct query_filte
 void filter_clear(struct row_filter *f)
 {
 	free(f->task);
+	free(f->scope);
 	free(f->without);
-	f->task = NULL;
+	f->task = f->scope = NULL;
 	f->without = NULL;
 }

@@ -24,6 +24,8 @@ struct row_filter {
 	uint32_t *without;
 	const struct query_without *withouts;
 	bool every; /* rows come with all their counts */
+	/* as `task`: with query_filter.wall, the tasks that count as work; else NULL */
+	bool *scope;
 };
 
 /* Does the name ask for threads that waited, of all kinds or one? */

@@ -23,6 +23,7 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 	p->of_inlined = query_needs_places(question->by, question->inlined);
 	p->of_all = !f->only_uid &&
 		    f->n_pids + f->n_comms + f->n_cgroups + f->n_labels + f->n_jobs == 0;
+	p->of_wall = f->wall;
 	p->only_own = f->only_uid;
 	p->group = f->group;
 	if (!hours && f->n_cpus > 0)
@@ -43,7 +44,7 @@ enum tier query_coarsest(const struct query_question *question)
 {
 	struct provenance p = {0};
 	provenance_expect(&p, question);
-	if (query_by_kinds[question->by].minutes)
+	if (query_by_kinds[question->by].minutes || question->filter->wall)
 		return TIER_WINDOW;
 	/* a lost name of a thread is no reason to read a week of windows */
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;
@@ -280,6 +281,10 @@ void provenance_source(struct provenance *p, const struct loaded *l, const struc
 		p->without[i] |= l->hart[i].known && l->hart[i].rung == RUNG_NONE && f->hart[i];
 	p->mixed_modes |= notes->mixed_modes;
 	p->has_waiting |= notes->has_offcpu;
+	p->wall.busy += notes->wall.ns / 1e9;
+	p->wall.least += notes->wall.least_ns / 1e9;
+	p->wall.most += notes->wall.most_ns / 1e9;
+	p->wall.cpu += notes->wall.cpu_ns / 1e9;
 	p->enabled_ns += notes->enabled_ns;
 	p->running_ns += notes->running_ns;
 	add_notes(p, l, f, notes);

@@ -58,6 +58,8 @@ struct provenance {
 	/* text: a file whose inlined functions are missing; 0: none */
 	uint32_t split_missing;
 	bool many_split_missing;
+	bool of_wall; /* values are wall time */
+	struct answer_wall wall;
 	bool of_all;       /* no tasks were asked for */
 	bool live;         /* names are still coming */
 	bool only_own;     /* the answer is of one user only */

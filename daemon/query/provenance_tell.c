@@ -168,8 +168,11 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 		line_add(l++, "not verified: %u file%s still being written", p->n_growing,
 			p->n_growing > 1 ? "s are" : " is");
 	if (n[QUERY_WITHOUT] > 0)
-		line_add(l++, "%u of %u files did not count that event", n[QUERY_WITHOUT],
-			n[QUERY_WITHOUT] + n[QUERY_READ]);
+		line_add(l++,
+			p->of_wall ? "%u of %u files have only sums of minutes or hours, of which "
+				     "no wall time is known"
+				   : "%u of %u files did not count that event",
+			n[QUERY_WITHOUT], n[QUERY_WITHOUT] + n[QUERY_READ]);
 	return l;
 }
 
@@ -440,6 +443,7 @@ int provenance_tell(
 		.threads = p->threads_missing ? (struct answer_threads){0} : p->threads,
 		.look_every_s = p->looked ? p->looked_ns / (double)p->looked / 1e9 : 0,
 		.has_waiting = p->has_waiting,
+		.wall = p->of_wall ? &p->wall : NULL,
 		.n_notes = (uint32_t)tell_notes(p, texts, note),
 	};
 	tell_losses(p, texts, &a);

@@ -58,6 +58,9 @@ struct query_filter {
 	int64_t since_boot_ns;
 	char boot_id[KERNEL_BOOT_ID_BYTES];
 	const char *event; /* NULL: the sampling event's weight */
+	/* Values are wall time (wall.h): work is what the jobs, labels and control groups above select; pids, names and
+	 * cpu select of that what is shown. Without event. */
+	bool wall;
 	/* peer that asks: */
 	bool only_uid; /* only processes that belong wholly to this user (attribute/rights.h) */
 	uint32_t uid;

@@ -215,8 +215,7 @@ bool scan_weigh(const struct loaded *l, const struct row_filter *f, struct scan_
 	return true;
 }
 
-static int take_row(
-	struct scan *s, int (*take)(void *userdata, const struct scan_row *row), void *userdata)
+static int take_row(struct scan *s, scan_take *take, void *userdata)
 {
 	struct scan_row row;
 	const uint8_t *at;
@@ -253,8 +252,7 @@ static bool needs_readings(const struct scan *s)
 
 /* Move both cursors over all rows. take NULL: only find the groups that have the requested
  * event. */
-static int scan_rows(struct scan *s, const char *samples,
-	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
+static int scan_rows(struct scan *s, const char *samples, scan_take *take, void *userdata)
 {
 	static const char readings[] =
 		"SELECT sample, event, value, enabled_ns, running_ns FROM reading "
@@ -291,7 +289,7 @@ static int scan_rows(struct scan *s, const char *samples,
 }
 
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
-	int (*take)(void *userdata, const struct scan_row *row), void *userdata)
+	scan_take *take, void *userdata)
 {
 	struct scan_notes nothing = {0};
 	struct scan s = {.l = l, .f = f, .notes = &nothing};

@@ -24,6 +24,7 @@ struct scan_row {
 	uint64_t cut;       /* of these, samples whose stack does not reach its start */
 	uint64_t uncounted; /* of these, samples that the counts do not cover */
 	double value;       /* the value that is attributed */
+	uint32_t harts;     /* with row_filter.scope: that worked at once; else 0 */
 	/* scaled by enabled / running; negative: not counted in this row */
 	double cycles, instructions;
 	const uint8_t *
@@ -40,6 +41,11 @@ struct scan_notes {
 	bool has_offcpu;  /* there are samples of threads that waited, and they are not shown */
 	bool mixed_modes; /* cycles or instructions count modes that the leader does not */
 	double enabled_ns, running_ns; /* of cycles and instructions */
+	/* with row_filter.scope, of all that counts as work: wall time and its bounds, which are the same where samples
+	 * have times, and CPU time */
+	struct scan_wall_time {
+		double ns, least_ns, most_ns, cpu_ns;
+	} wall;
 };
 
 /* Counts returned for one row; further ones are skipped. */
@@ -55,8 +61,13 @@ bool scan_read(const struct loaded *l, const struct row_filter *f, struct scan_n
 
 /* Call take for each row: also, with value 0, for those without counts whose group would have counted
  * the requested event. 0; take's value; QUERY_FAILED; -errno. */
+typedef int scan_take(void *userdata, const struct scan_row *row);
 int scan_samples(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
-	int (*take)(void *userdata, const struct scan_row *row), void *userdata);
+	scan_take *take, void *userdata);
+/* The same; for a filter with a scope, with wall time as the value, a row for each number of harts, and without the
+ * counts of row_filter.every. */
+int scan_values(struct loaded *l, const struct row_filter *f, struct scan_notes *notes,
+	scan_take *take, void *userdata);
 
 /* Counts of whole harts, of all processes (metric/hart_counts.h). Call take for each count; the windows and harts of
  * the filter apply, its tasks do not. */

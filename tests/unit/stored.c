@@ -163,6 +163,7 @@ void stored_add(struct stored *s, const struct stored_sample *sample)
 		.weight_ns = sample->switched    ? 0
 			     : sample->weight_ns ? sample->weight_ns
 						 : 10000000,
+		.time_ns = sample->time_ns,
 		.uncounted = sample->uncounted,
 		.period = sample->period,
 		.frame = (struct frame **)sample->frame,
@@ -344,6 +345,7 @@ static int take_provenance(void *u, const struct answer_provenance *p)
 	a->coming_share = p->coming_share;
 	a->seconds = p->seconds;
 	a->cost_share = p->cost_share;
+	a->wall = p->wall ? *p->wall : (struct answer_wall){0};
 	a->uncounted_share = p->uncounted_share;
 	a->n_notes = p->n_notes;
 	a->n_losses = p->n_losses;

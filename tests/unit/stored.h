@@ -52,6 +52,7 @@ struct stored_sample {
 	struct task *task;
 	int hart, event;
 	uint64_t count, weight_ns; /* 0: 1 and 10 ms, unless `switched` */
+	uint64_t time_ns;          /* kept if s.window.keeps_moments */
 	uint64_t uncounted;
 	bool switched, truncated; /* switched: count and weight are 0 */
 	struct {
@@ -100,6 +101,7 @@ struct stored_answer {
 		uint64_t count;
 	} loss[N_LOSSES];
 	double named_share, placed_share, coming_share, seconds, cost_share, uncounted_share;
+	struct answer_wall wall;
 	size_t n_told;     /* provenances */
 	size_t stop_after; /* rows; 0: never; then the row callback returns 77 */
 	struct query_error error;

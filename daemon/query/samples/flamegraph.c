@@ -262,7 +262,7 @@ static int add_segment(
 	if (r == 0)
 		r = filter_make(&filter, &f->loaded, f->filter);
 	if (r == 0)
-		r = scan_samples(&f->loaded, &filter, &notes, take_row, f);
+		r = scan_values(&f->loaded, &filter, &notes, take_row, f);
 	if (r == 0)
 		r = fold_stacks(f);
 	if (r == 0)

@@ -214,7 +214,7 @@ static int add_segment(
 	filter.every = h->metrics != NULL;
 	hotspots_find_values(h, &filter);
 	if (r == 0)
-		r = scan_samples(&h->loaded, &filter, &notes, hotspots_take_row, h);
+		r = scan_values(&h->loaded, &filter, &notes, hotspots_take_row, h);
 	if (r == 0)
 		r = hotspots_add_totals(h);
 	if (r == 0)

@@ -11,6 +11,7 @@
  *      cgroup     path
  *      job        labels
  *      hart       hart, rung
+ *      parallelism  number of harts that worked at once
  *
  * All work of the kernel for profilers is one function and one line (hotspots_profiling.c).
  *
@@ -166,6 +167,8 @@ int hotspots_key_row(struct hotspots *h, const struct scan_row *row, uint32_t *r
 		uint64_t hart = row->hart == HART_UNKNOWN ? UINT64_MAX : row->hart;
 		return get(h, &(struct key){{hart, row->rung}}, ret_hot);
 	}
+	if (h->by == QUERY_BY_PARALLELISM)
+		return get(h, &(struct key){{row->harts}}, ret_hot);
 	if (!query_by_kinds[h->by].frames) {
 		if (h->task_hot[row->task] == 0)
 			return key_task(h, row->task, ret_hot);

@@ -69,6 +69,8 @@ static double ratio(double part, double whole)
 #define HART_PART(COLUMN, KNOWN_IF)                                                                \
 	KNOWN_IF(hart, "Hart", number, part[0] != UINT64_MAX, capped(part[0]))                     \
 	COLUMN(rung, "Sampled by", text, rung_says((enum rung)part[1]))
+#define PARALLELISM_PART(COLUMN, KNOWN_IF)                                                         \
+	KNOWN_IF(harts, "Harts at work", number, part[0] != 0, capped(part[0]))
 #define ADDRESS_PART(COLUMN, KNOWN_IF)                                                             \
 	COLUMN(function, "Function", text, text(h, part[0]))                                       \
 	COLUMN(offset, "Offset", address, part[3])                                                 \
@@ -108,6 +110,9 @@ static void add_key(const struct hotspots *h, const uint64_t *part, const struct
 	COLUMN(total, "Total", share, ratio(spot->total, h->sum))                                  \
 	COLUMN(samples, "Samples", count, capped(spot->samples))                                   \
 	COLUMN(self_ns, "Time", ns, capped(spot->self_ns))
+#define WALL_PART(COLUMN, KNOWN_IF)                                                                \
+	COLUMN(wall_ns, "Wall time", ns, integer_of(spot->self))                                   \
+	COLUMN(parallelism, "Parallelism", ratio, ratio((double)spot->self_ns, spot->self))
 #define COUNT_PART(COLUMN, KNOWN_IF) COLUMN(count, "Count", count, integer_of(spot->self))
 #define CYCLES_PART(COLUMN, KNOWN_IF)                                                              \
 	KNOWN_IF(cycles, "Cycles", count, spot->has_cycles, integer_of(spot->cycles))
@@ -147,6 +152,8 @@ static int tell(
 	const struct hotspot *spot = b.value ? &h->hotspot[hot] : NULL;
 	add_key(h, b.value ? h->keys.key[hot].part : NULL, spot, &b);
 	ROW_PART(&b, SHARES_PART);
+	if (h->filter->wall)
+		ROW_PART(&b, WALL_PART);
 	if (h->of_other)
 		ROW_PART(&b, COUNT_PART);
 	if (h->cycles)
