@@ -12,6 +12,7 @@
 #include "client/show/escape.h"
 #include "client/show/page.h"
 #include "proto/base/memory.h"
+#include "proto/syntax/event_name.h"
 #include "proto/syntax/unit.h"
 
 /* Geometry of the drawing, in user units; flame.js reads it from the boxes. */
@@ -274,9 +275,9 @@ static void write_summary(const struct drawing *d, FILE *out)
 	}
 	amount(d, d->node[0].total, total);
 	fputs("Widths are ", out);
-	escape_markup(out, !*d->page->event                             ? "time"
-			   : strncmp(d->page->event, "waiting", 7) == 0 ? "time that threads waited"
-									: d->page->event);
+	escape_markup(out, !*d->page->event                        ? "time"
+			   : event_name_is_waiting(d->page->event) ? "time that threads waited"
+								   : d->page->event);
 	fputs("; the whole is ", out);
 	escape_markup(out, total);
 	if (d->page->baseline)

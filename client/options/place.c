@@ -5,13 +5,7 @@
 #include <string.h>
 
 #include "client/options/options_private.h"
-
-/* Threads that wait are looked for along with samples: their events are shown, and need not be asked for. */
-static bool is_waiting(const char *event)
-{
-	return strcmp(event, "waiting") == 0 || strcmp(event, "off-cpu") == 0 ||
-	       strncmp(event, "waiting:", strlen("waiting:")) == 0;
-}
+#include "proto/syntax/event_name.h"
 
 int options_show_event(struct parse *p)
 {
@@ -19,8 +13,10 @@ int options_show_event(struct parse *p)
 	const bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 			   p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
 			   p->command == MPERF__REQUEST__BODY_EXPORT;
-	const bool kept = o->input || o->narrowing.since_ns || o->narrowing.until_ns ||
-			  (o->sampling.n_events == 1 && is_waiting(o->sampling.event[0]));
+	const bool kept =
+		o->input || o->narrowing.since_ns || o->narrowing.until_ns ||
+		/* threads that wait are looked for along with samples, and need not be asked for */
+		(o->sampling.n_events == 1 && event_name_is_waiting(o->sampling.event[0]));
 	if (!reads || o->sampling.n_events == 0 ||
 		(!kept && (o->target.all || o->target.n_pids || o->target.command_line)))
 		return 0;

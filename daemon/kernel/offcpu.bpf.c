@@ -25,6 +25,8 @@
 #define TASK_NOLOAD 0x400u
 #define TASK_FROZEN 0x8000u
 #define PF_KTHREAD 0x200000u
+/* Source: include/linux/sched/jobctl.h of Linux 6.12 */
+#define JOBCTL_TRAP_FREEZE (1ul << 23)
 /* Source: include/linux/rwsem.h and kernel/locking/rwsem.c of Linux 6.12 */
 #define RWSEM_WRITER_LOCKED 1
 #define COPY_BYTES 4096u /* at a time: a page of most machines */
@@ -101,7 +103,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	unsigned in_iowait : 1;
 	unsigned frozen : 1;
-	unsigned long nvcsw, nivcsw;
+	unsigned long nvcsw, nivcsw, jobctl;
 	struct mm_struct *mm;
 	struct files_struct *files;
 	const struct cred *real_cred;
@@ -290,7 +292,9 @@ static __always_inline __u16 flags_of(struct task_struct *task, unsigned int doi
 	flags |= BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IN_DISK : 0;
 	if (doing & (TASK_STOPPED_OR_TRACED | TASK_FROZEN))
 		flags |= OFFCPU_IS_STOPPED;
-	if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen))
+	/* who waits for the child of a vfork is `frozen` too */
+	if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen) &&
+		task->jobctl & JOBCTL_TRAP_FREEZE)
 		flags |= OFFCPU_IS_STOPPED;
 	return flags;
 }

@@ -14,6 +14,7 @@
 
 #include "daemon/decode/offcpu.h"
 #include "daemon/query/job_label.h"
+#include "proto/syntax/event_name.h"
 
 static bool pid_wanted(const struct query_filter *q, const struct loaded_task *t)
 {
@@ -163,12 +164,6 @@ static bool same_without_modifiers(const char *ours, const char *asked)
 	       (ours[n] == '\0' || (ours[n] == ':' && !strchr(ours + n + 1, ':')));
 }
 
-bool filter_is_waiting(const char *event)
-{
-	return strcmp(event, "waiting") == 0 || strcmp(event, "off-cpu") == 0 ||
-	       strncmp(event, "waiting:", strlen("waiting:")) == 0;
-}
-
 /* Does the event have this name, or an alias of it? */
 static bool event_matches(const struct loaded *l, const struct loaded_event *e, const char *name)
 {
@@ -176,7 +171,7 @@ static bool event_matches(const struct loaded *l, const struct loaded_event *e, 
 	if (!e->known || !ours)
 		return false;
 	/* "waiting" is all of its kinds but the one that a hart is waited for */
-	if (e->offcpu && (strcmp(name, "waiting") == 0 || strcmp(name, "off-cpu") == 0))
+	if (e->offcpu && event_name_is_all_waiting(name))
 		return e->config != OFFCPU_HART;
 	if (same_without_modifiers(ours, name))
 		return true;
@@ -202,12 +197,12 @@ static int fail_event(const struct loaded *l, const char *name)
 		waits |= e->offcpu;
 	}
 	char remedy[256];
-	if (filter_is_waiting(name) && !waits)
+	if (event_name_is_waiting(name) && !waits)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"mperfctl status says why a service has none; recordings with -e of "
 			"another event have none",
 			"%s has no samples of waiting threads", l->path);
-	if (filter_is_waiting(name))
+	if (event_name_is_waiting(name))
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"WAITING in mperfctl(1) lists the kinds", "there is no event %s", name);
 	snprintf(remedy, sizeof(remedy), "It has %s", *known ? known : "no events");

@@ -28,9 +28,6 @@ struct row_filter {
 	bool *scope;
 };
 
-/* Does the name ask for threads that waited, of all kinds or one? */
-bool filter_is_waiting(const char *event);
-
 /* 0, QUERY_FAILED (unknown event), -ENOMEM. */
 int filter_make(struct row_filter *f, struct loaded *l, const struct query_filter *q);
 void filter_clear(struct row_filter *f);

@@ -10,6 +10,7 @@
 
 #include "daemon/query/load_part.h"
 #include "daemon/query/provenance.h"
+#include "proto/syntax/event_name.h"
 
 /* Rows of `loss` that are read: windows of a week at one a second, with some causes each. */
 #define LOSS_ROWS_MAX (1u << 24)
@@ -32,7 +33,7 @@ void provenance_expect(struct provenance *p, const struct query_question *questi
 		hours = "inlined functions count as their callers";
 	if (!minutes && f->n_comms > 0)
 		minutes = "threads have the name of their process";
-	if (f->event && filter_is_waiting(f->event))
+	if (f->event && event_name_is_waiting(f->event))
 		hours = "nothing is known of threads that waited";
 	if (f->n_pids > 0)
 		hours = "pids are not known, and nothing is counted";

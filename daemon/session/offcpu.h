@@ -53,8 +53,10 @@ void offcpu_mark(const struct offcpu *c, struct sweep *s);
 /* Once a drain. */
 void offcpu_dispatch(struct offcpu *c, uint64_t now_ns);
 
-/* Does somebody watch, who wants looks often? Else they are as always-on sampling has them. */
+/* A client watches: looks are as frequent as in a recording (OFFCPU_EVERY_NS, OFFCPU_PPM). Else they are as the
+ * service has them always (OFFCPU_ALWAYS_NS, OFFCPU_ALWAYS_PPM). From the next interval on. */
 void offcpu_watched(struct offcpu *c, bool is_watched);
+/* The budget is spent: lengthen the intervals, as offcpu_looks_put_off. */
 void offcpu_put_off(struct offcpu *c, bool put_off);
 
 struct offcpu_looks_state offcpu_state(const struct offcpu *c);

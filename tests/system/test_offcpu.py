@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections import defaultdict
 from math import sqrt
+from pathlib import Path
 
 from attacked import MALLORY, VICTOR, UnitService, as_user
 from machine import (Folder, Skip, as_nobody, by_itself, compile_program, everybodys, leave_to_plain, mperfctl,
@@ -130,6 +131,67 @@ def test_waits_under_way_count_and_stopped_processes_are_told_apart(build):
         finally:
             for process in sleeps, stopped:
                 process.kill()
+
+
+def freezers():
+    """(folder of a hierarchy of control groups, its file, the words that freeze and thaw) of those that this machine has."""
+    for tree, name, *words in ("freezer", "freezer.state", "FROZEN", "THAWED"), ("unified", "cgroup.freeze", "1", "0"), \
+            (".", "cgroup.freeze", "1", "0"):
+        root = Path("/sys/fs/cgroup") / tree
+        group = root / f"mperf-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        found = (group / name).exists()
+        group.rmdir()
+        if found:
+            yield root, name, words
+
+
+def test_a_frozen_control_group_is_stopped(build):
+    need_root()
+    all_freezers = list(freezers())
+    if not all_freezers:
+        raise Skip("no control group can be frozen here")
+    for root, name, (freeze, thaw) in all_freezers:
+        group = root / f"mperf-test-{os.getpid()}"
+        group.mkdir()
+        with Folder() as folder, subprocess.Popen(["sleep", "1000"]) as sleeps:
+            try:
+                (group / "cgroup.procs").write_text(str(sleeps.pid))
+                (group / name).write_text(freeze)
+                mperfctl(build, "record", "-f", "-o", folder / "r", "-p", sleeps.pid, "--for", "2s")
+                need_looks(folder / "r")
+                found = waits(folder / "r")["sleep"]
+                assert abs(found["stopped"][0] - 2) < 0.5, (name, dict(found))
+            finally:
+                (group / name).write_text(thaw)
+                sleeps.kill()
+                sleeps.wait()
+                wait_until("the group is empty", lambda: not (group / "cgroup.procs").read_text())
+                group.rmdir()
+
+
+def test_a_thread_that_nothing_can_interrupt_is_found_all_the_time(build):
+    """The parent of a vfork is in state D until its child ends."""
+    need_root()
+    source = "#include <unistd.h>\nint main(void) { if (vfork() == 0) { sleep(1000); _exit(0); } return 0; }\n"
+    with Folder() as folder:
+        (folder / "parent.c").write_text(source)
+        subprocess.run(["cc", "-w", "-o", folder / "parent", folder / "parent.c"], check=True)
+        with subprocess.Popen([folder / "parent"], start_new_session=True) as parent:
+            try:
+                stat = Path(f"/proc/{parent.pid}/stat")
+                wait_until("it is in state D", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "D")
+                mperfctl(build, "record", "-f", "-o", folder / "r", "-p", parent.pid, "--for", "3s")
+                need_looks(folder / "r")
+                found = waits(folder / "r")["parent"]
+                assert abs(found["child"][0] - 3) < 0.5, dict(found)
+                text = mperfctl(build, "hotspots", "--event", "waiting:child", "-i", folder / "r").stdout
+                assert "vfork" in text, text
+            finally:
+                os.killpg(parent.pid, signal.SIGKILL)
 
 
 @by_itself("10,000 threads begin and end")
