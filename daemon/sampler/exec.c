@@ -38,6 +38,9 @@ int sampler_exec_error(const struct sampler *s)
 	return s->execs.error;
 }
 
+/* The smallest ring: some hundred execs of usual arguments. */
+#define EXEC_RING_BYTES_MIN (32u << 10)
+
 /* --- by BPF ----------------------------------------------------------------------------------- */
 
 static int load(struct sampler *s)
@@ -67,7 +70,7 @@ void exec_close(struct sampler *s, int hart)
 	hart_set_remove(&s->exec_records, hart);
 }
 
-static int open_output(struct sampler *s, int hart)
+static int open_output(struct sampler *s, int hart, size_t ring_bytes)
 {
 	const struct kernel *k = s->kernel;
 	struct perf_event_attr attr;
@@ -79,23 +82,32 @@ static int open_output(struct sampler *s, int hart)
 		.period = 1,
 	};
 
-	int r = load(s);
-	if (r != 0)
-		return r;
-	const size_t n = exec_bpf_ring_bytes(s);
-	attr_exec_bpf(s, n, &attr);
-	r = stream_open(s, &attr, -1, -1, &output);
+	attr_exec_bpf(s, ring_bytes, &attr);
+	int r = stream_open(s, &attr, -1, -1, &output);
 	if (r < 0)
 		return r;
 	r = k->exec_watch(k->userdata, s->execs.program, hart, output.fd);
 	if (r == 0)
 		hart_set_add(&s->exec_records, hart);
 	if (r == 0)
-		r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = output.fd}, n);
+		r = exec_ring_map(s, &(struct ring){.hart = hart, .fd = output.fd}, ring_bytes);
 	if (r < 0) {
 		exec_close(s, hart);
 		stream_close(s, &output);
 	}
+	return r;
+}
+
+/* Locked memory may be short: without these records, each full ring puts the owners of all processes in doubt, so a
+ * smaller ring is better than none. It is opened again for each size, which its watermark depends on. */
+static int open_outputs(struct sampler *s, int hart)
+{
+	size_t n = exec_bpf_ring_bytes(s);
+	int r = load(s);
+	if (r != 0)
+		return r;
+	while ((r = open_output(s, hart, n)) == -EPERM && n / 2 >= EXEC_RING_BYTES_MIN)
+		n /= 2;
 	return r;
 }
 
@@ -133,9 +145,9 @@ void exec_open(struct sampler *s, int hart)
 {
 	if (s->options.per_task)
 		return;
-	int r = open_output(s, hart);
+	int r = open_outputs(s, hart);
 	if (r == -EMFILE && raise_descriptor_limit())
-		r = open_output(s, hart);
+		r = open_outputs(s, hart);
 	if (r == 0)
 		return;
 	struct event dummy = event_dummy();

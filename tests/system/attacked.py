@@ -45,7 +45,10 @@ def as_unit(*command, without=()):
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = int(unit_limit("LimitNOFILE"))
     files = files if allowed == resource.RLIM_INFINITY else min(files, allowed)
-    return ["prlimit", f"--nofile={files}", "setpriv",
+    assert unit_limit("LimitMEMLOCK") == "infinity"
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    locked = "unlimited" if locked == resource.RLIM_INFINITY else locked
+    return ["prlimit", f"--nofile={files}", f"--memlock={locked}", "setpriv",
             f"--reuid={DAEMON}", f"--regid={DAEMON}", "--clear-groups", f"--inh-caps=-all,{added}",
             f"--ambient-caps=-all,{added}", f"--bounding-set=-all,{added}", "--no-new-privs",
             *map(str, command)]

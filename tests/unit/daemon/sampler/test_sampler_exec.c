@@ -233,3 +233,24 @@ TEST(a_refusal_of_bpf_is_remembered)
 	ck_assert_int_eq(hart_set_count(&s->exec_records), 0);
 	case_end(r, s);
 }
+
+/* The trials of rungs and hart 0's ring take three maps, as above. */
+TEST(short_of_locked_memory_execs_have_a_smaller_ring)
+{
+	refusal = 0;
+	hart_refused = -1;
+	struct replay *r = case_load("x86-vm");
+	replay_fail_map(r, 4, EPERM);
+	struct sampler *s = with_bpf(r, &plain);
+	ck_assert_uint_eq(s->n_exec_rings, 2);
+	ck_assert_int_eq(hart_set_count(&s->exec_records), 2);
+	ck_assert_uint_eq(s->exec_ring[0].data_bytes, s->exec_ring[1].data_bytes / 2);
+	for (int hart = 0; hart < 2; hart++) {
+		const struct stream *t = case_stream(s, hart, STREAM_EXEC_BPF);
+		ck_assert_int_eq(output_of[hart], t->fd);
+		ck_assert_uint_eq(replay_attr(r, t->fd)->wakeup_watermark,
+			s->exec_ring[hart].data_bytes / 4);
+	}
+	ck_assert_int_eq(sampler_start(s), 0);
+	case_end(r, s);
+}
