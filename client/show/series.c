@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/show/bars.h"
 #include "client/show/escape.h"
 
 #define NAME_COLUMNS 16 /* of a thread's name: comm has at most 15 bytes */
@@ -144,8 +145,6 @@ static double tallest(const struct series *s, enum way way)
 
 static void put_bars(const struct series *s, enum way way, double height, bool utf8, FILE *f)
 {
-	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char *const plain[] = {".", ":", "-", "=", "+", "*", "#", "@"};
 	size_t n = s->n_cells;
 	while (n > 0 && s->cell[n - 1].span_ns <= 0)
 		n--; /* no trailing spaces */
@@ -155,9 +154,7 @@ static void put_bars(const struct series *s, enum way way, double height, bool u
 			fputc('?', f);
 			continue;
 		}
-		int level = (int)(share * 8);
-		level = level > 7 ? 7 : level;
-		fputs(s->cell[i].span_ns <= 0 ? " " : (utf8 ? eighths : plain)[level], f);
+		fputs(s->cell[i].span_ns <= 0 ? " " : bar_of(share, utf8), f);
 	}
 }
 

@@ -14,6 +14,8 @@
  */
 #include "client/top/draw.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@
 #include <curses.h>
 
 #include "client/show/ascii.h"
+#include "client/show/bars.h"
 #include "client/show/escape.h"
 #include "client/top/harts.h"
 #include "client/top/keys.h"
@@ -37,6 +40,7 @@
 #define BAR_MAX 40
 #define HART_TEXT_WIDTH 60 /* of the text after a bar */
 #define HART_TEXT_SHORT 30
+#define HISTORY_PART 3 /* of the screen's width, for the rows' history */
 #define SHARE_HOT 0.05 /* as in tables */
 #define SHARE_WARM 0.005
 
@@ -86,6 +90,23 @@ static void put_bar(const struct top_drawing *d, int y, int x, int width, const 
 	}
 	attr_set(A_NORMAL, 0, NULL);
 	addstr("]");
+}
+
+/* One column for each of the last n frames, up to `tallest`. */
+static void put_history(
+	const struct top_drawing *d, int y, int x, const float *value, size_t n, double tallest)
+{
+	move(y, x);
+	for (size_t i = 0; i < n; i++)
+		addstr(isnan(value[i]) ? " "
+				       : bar_of(tallest > 0 ? value[i] / tallest : 0, d->utf8));
+}
+
+static size_t history_width(int columns)
+{
+	return columns < 0                              ? 0
+	       : (unsigned)columns < TOP_HISTORY_FRAMES ? (size_t)columns
+							: TOP_HISTORY_FRAMES;
 }
 
 static void share_text(bool has, double share, char *ret_text)
@@ -145,7 +166,14 @@ static int draw_harts(const struct top_drawing *d, const struct top_model *m, in
 	for (size_t i = 0; i < n; i++, y++) {
 		hart_name(&hart[i], text, sizeof(text));
 		put_line(d, y, text);
-		put_bar(d, y, name + 1, bar, &hart[i]);
+		if (m->shows_history) {
+			float value[TOP_HISTORY_FRAMES];
+			const size_t n_frames = history_width(bar);
+			top_history_harts(m->history, hart[i].first, hart[i].last, value, n_frames);
+			put_history(d, y, name + 2, value, n_frames, 1);
+		} else {
+			put_bar(d, y, name + 1, bar, &hart[i]);
+		}
 		hart_text(&hart[i], whole, text, sizeof(text));
 		put(d, y, name + bar + 4, COLS - (name + bar + 4), text);
 	}
@@ -239,14 +267,40 @@ static void draw_row(const struct top_drawing *d, int y, const struct top_layout
 }
 
 /* Widths start again with another view and stay with this one. */
-static void lay_out(struct top_drawing *d, struct top_model *m, struct top_layout *ret_layout)
+static void lay_out(
+	struct top_drawing *d, struct top_model *m, size_t width, struct top_layout *ret_layout)
 {
 	char title[TOP_MESSAGE_BYTES];
 	top_view_title(top_model_view(m), title, sizeof(title));
 	if (strcmp(title, d->grown_for) != 0)
 		memset(d->grown, 0, sizeof(d->grown));
 	strcpy(d->grown_for, title);
-	top_layout(top_model_rows(m), (size_t)COLS, d->grown, ret_layout);
+	top_layout(top_model_rows(m), width, d->grown, ret_layout);
+}
+
+/* The history of the rows on the screen, from line y on, all of one height; n columns at the right edge. */
+static void draw_row_history(
+	const struct top_drawing *d, struct top_model *m, int y, int end, size_t n)
+{
+	const struct reply *rows = top_model_rows(m);
+	float value[TOP_HISTORY_FRAMES];
+	char view[TOP_MESSAGE_BYTES], title[64];
+	double tallest = 0;
+	const size_t last = m->first + (size_t)(end - y);
+	top_view_title(top_model_view(m), view, sizeof(view));
+	for (size_t i = m->first; i < m->n_order && i < last; i++) {
+		top_history_row(m->history, rows, m->order[i], view, value, n);
+		for (size_t k = 0; k < n; k++)
+			tallest = !isnan(value[k]) && value[k] > tallest ? value[k] : tallest;
+	}
+	for (size_t i = m->first; i < m->n_order && i < last; i++) {
+		top_history_row(m->history, rows, m->order[i], view, value, n);
+		put_history(d, y + (int)(i - m->first), COLS - (int)n, value, n, tallest);
+	}
+	snprintf(title, sizeof(title), "Before, up to %.2f harts", tallest);
+	attr_set(A_REVERSE, 0, NULL);
+	put(d, y - 1, COLS - (int)n, (int)n, title);
+	attr_set(A_NORMAL, 0, NULL);
 }
 
 static void draw_rows(struct top_drawing *d, struct top_model *m, int y)
@@ -260,7 +314,8 @@ static void draw_rows(struct top_drawing *d, struct top_model *m, int y)
 		put_line(d, y + 1, "waiting for the first frame");
 		return;
 	}
-	lay_out(d, m, &layout);
+	const size_t n_history = m->shows_history ? history_width(COLS / HISTORY_PART) : 0;
+	lay_out(d, m, (size_t)COLS - n_history - (n_history ? TOP_GAP : 0), &layout);
 	attr_set(A_REVERSE, 0, NULL);
 	mvhline(y, 0, ' ', COLS);
 	for (size_t i = 0, x = 0; i < layout.n; x += layout.column[i++].width + TOP_GAP)
@@ -270,8 +325,11 @@ static void draw_rows(struct top_drawing *d, struct top_model *m, int y)
 	y++;
 	m->page = end > y ? (size_t)(end - y) : 1;
 	top_model_move(m, 0);
+	const int first = y;
 	for (size_t i = m->first; i < m->n_order && y < end; i++, y++)
 		draw_row(d, y, &layout, rows, m->order[i], i == m->selected);
+	if (n_history > 0)
+		draw_row_history(d, m, first, end, n_history);
 	if (m->n_order == 0)
 		put_line(d, y, *m->filter ? "no row matches the filter" : "nothing ran");
 }

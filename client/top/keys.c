@@ -15,6 +15,7 @@ static const char *const help[] = {
 	"s > <       sort by the next column, by the previous one",
 	"r           reverse the order",
 	"/           show only rows with this text in a name; Esc clears it",
+	"H           show the frames before: of harts their load, of rows the harts they kept busy",
 	"space       pause, continue",
 	"+ -         lengthen, shorten the interval between frames",
 	"?           this help",
@@ -139,6 +140,9 @@ static enum top_action press_letter(struct top_model *m, uint32_t key)
 	case '?':
 	case 'h':
 		m->help = true;
+		return TOP_DRAW;
+	case 'H':
+		m->shows_history = !m->shows_history;
 		return TOP_DRAW;
 	case ' ':
 		m->paused = !m->paused && m->has_frame;

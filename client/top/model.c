@@ -44,6 +44,7 @@ void top_model_clear(struct top_model *m)
 		view_clear(&m->view[--m->n_views]);
 	free(TAKE_PTR(m->order));
 	m->n_order = m->size_order = 0;
+	m->history = top_history_free(m->history);
 }
 
 struct top_view *top_model_view(struct top_model *m)
@@ -112,6 +113,19 @@ static int show(struct top_model *m, uint64_t now_ns)
 	return r < 0 ? r : TOP_FRAME;
 }
 
+/* Of each frame, also while the screen is paused. */
+static int note_history(struct top_model *m)
+{
+	const Mperf__Provenance *p = m->building.provenance;
+	const struct top_view *v = top_model_view(m);
+	char title[TOP_MESSAGE_BYTES];
+	if (!m->history && top_history_new(&m->history) < 0)
+		return -ENOMEM;
+	top_view_title(v, title, sizeof(title));
+	return top_history_take(m->history, replies_table(&m->building, "harts"),
+		replies_table(&m->building, v->by), title, p ? p->seconds : 0);
+}
+
 int top_model_take(struct top_model *m, const Mperf__Answer *a, uint64_t now_ns)
 {
 	int r = replies_add(&m->building, a);
@@ -120,6 +134,9 @@ int top_model_take(struct top_model *m, const Mperf__Answer *a, uint64_t now_ns)
 	if (!replies_table(&m->building, top_model_view(m)->by))
 		return REPLY_MALFORMED; /* a frame without the requested rows */
 	m->n_frames++;
+	r = note_history(m);
+	if (r < 0)
+		return r;
 	if (!m->paused)
 		return show(m, now_ns);
 	replies_clear(&m->building);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "client/show/reply.h"
+#include "client/top/history.h"
 
 #define TOP_VIEWS_MAX 16 /* callers of callers of …: nobody navigates deeper */
 #define TOP_FILTER_BYTES 64
@@ -52,6 +53,8 @@ struct top_model {
 
 	char filter[TOP_FILTER_BYTES]; /* substring of a name, case-insensitive */
 	bool typing, help, paused;
+	struct top_history *history;
+	bool shows_history;              /* in place of bars, and beside the rows */
 	char message[TOP_MESSAGE_BYTES]; /* below the rows until the next key; not escaped */
 };
 

@@ -3,6 +3,8 @@
  * Frames and keys without a terminal: what is shown, in which order, and what is asked for next.
  */
 
+#include <math.h>
+
 #include "client/top/keys.h"
 #include "client/top/model.h"
 #include "tests/unit/client/frames.h"
@@ -399,4 +401,62 @@ TEST(keys_without_a_frame_do_no_harm)
 	for (uint32_t key = TOP_KEY_UP; key <= TOP_KEY_OTHER; key++)
 		top_keys_press(&m, key);
 	ck_assert_uint_eq(m.selected, 0);
+}
+
+/* --- history ---------------------------------------------------------------------------------- */
+
+static float hart_before(size_t back)
+{
+	float value[TOP_HISTORY_FRAMES];
+	top_history_harts(m.history, 0, 0, value, TOP_HISTORY_FRAMES);
+	return value[TOP_HISTORY_FRAMES - 1 - back];
+}
+
+static float row_before(const char *function, size_t back)
+{
+	float value[TOP_HISTORY_FRAMES];
+	const struct reply *rows = top_model_rows(&m);
+	for (size_t i = 0; i < rows->n_rows; i++)
+		if (strcmp(reply_text(rows, i, reply_column(rows, "function")), function) == 0) {
+			char view[TOP_MESSAGE_BYTES];
+			top_view_title(top_model_view(&m), view, sizeof(view));
+			top_history_row(m.history, rows, i, view, value, TOP_HISTORY_FRAMES);
+			return value[TOP_HISTORY_FRAMES - 1 - back];
+		}
+	ck_abort_msg("no %s", function);
+}
+
+TEST(history_has_the_frames_before_and_gaps)
+{
+	add_frame(three, 3);
+	add_frame(three, 1);
+	add_frame(three, 3);
+	ck_assert_float_eq_tol(hart_before(0), 0.5f, 1e-6f);
+	ck_assert_float_eq_tol(hart_before(2), 0.5f, 1e-6f);
+	ck_assert(isnan(hart_before(3)));
+	ck_assert(!isnan(row_before("alpha", 0)) && !isnan(row_before("alpha", 1)));
+	ck_assert(!isnan(row_before("gamma", 0)) && isnan(row_before("gamma", 1)));
+	ck_assert(!isnan(row_before("gamma", 2)) && isnan(row_before("gamma", 3)));
+}
+
+TEST(history_forgets_what_has_not_come_for_long)
+{
+	add_frame(three, 3);
+	for (unsigned i = 0; i < TOP_HISTORY_FRAMES; i++)
+		add_frame(three, 2);
+	ck_assert(!isnan(hart_before(TOP_HISTORY_FRAMES - 1)));
+	add_frame(three, 3); /* gamma begins again */
+	ck_assert(!isnan(row_before("gamma", 0)));
+	for (size_t back = 1; back < TOP_HISTORY_FRAMES; back++)
+		ck_assert(isnan(row_before("gamma", back)));
+}
+
+TEST(history_goes_on_while_the_screen_is_paused)
+{
+	add_frame(three, 3);
+	m.paused = true;
+	add_frame(three, 3);
+	ck_assert(!isnan(hart_before(1)));
+	ck_assert_int_eq(top_keys_press(&m, 'H'), TOP_DRAW);
+	ck_assert(m.shows_history);
 }

@@ -248,8 +248,8 @@ TEST(short_of_locked_memory_execs_have_a_smaller_ring)
 	for (int hart = 0; hart < 2; hart++) {
 		const struct stream *t = case_stream(s, hart, STREAM_EXEC_BPF);
 		ck_assert_int_eq(output_of[hart], t->fd);
-		ck_assert_uint_eq(replay_attr(r, t->fd)->wakeup_watermark,
-			s->exec_ring[hart].data_bytes / 4);
+		ck_assert_uint_eq(
+			replay_attr(r, t->fd)->wakeup_watermark, s->exec_ring[hart].data_bytes / 4);
 	}
 	ck_assert_int_eq(sampler_start(s), 0);
 	case_end(r, s);
