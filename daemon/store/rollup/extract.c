@@ -9,17 +9,15 @@
 #include "daemon/store/rollup/rollup_private.h"
 #include "proto/base/memory.h"
 
-#define PAGE_BYTES 1024 /* page size of files that file.c makes */
-
 DEFINE_CLEANUP(struct rollup *, rollup_clear)
 
 struct making {
 	const struct extract *e;
 	const char *target_path; /* its final name */
 	const char *path;        /* its name while it is written */
-	char *job;               /* the job's name in the roll-up: "UID JSON" */
-	bool begun;              /* the file at path exists */
-	int64_t n_windows;
+	char *job;               /* the job's name in the roll-up: "UID JSON"; NULL: any */
+	bool begun;              /* the file at path has a source in it */
+	int64_t n_rows;
 	struct store_error *error;
 };
 
@@ -27,7 +25,7 @@ struct making {
 static int limit(struct rollup *r, uint64_t bytes_max)
 {
 	char sql[64];
-	uint64_t pages = bytes_max / PAGE_BYTES;
+	uint64_t pages = bytes_max / rollup_page_bytes(r);
 	snprintf(sql, sizeof(sql), "PRAGMA max_page_count = %llu",
 		(unsigned long long)(pages > 0 ? pages : 1));
 	return rollup_exec(r, sql);
@@ -46,31 +44,47 @@ static int add(struct making *m, struct rollup *r)
 	_cleanup_(freep) char *key = rollup_source_key(r->source_path);
 	if (!key)
 		return -ENOMEM;
-	r->live = true;
-	r->only = m->job;
 	int outcome = rollup_open_source(r);
 	if (outcome == 0)
 		outcome = rollup_open_target(r, m->path, !m->begun);
 	if (outcome != 0)
 		return outcome;
-	m->begun = true;
 	/* set the limit only now: one that the empty tables exceed would look like damage */
 	outcome = limit(r, m->e->bytes_max);
 	if (outcome == 0)
 		outcome = rollup_fill(r, key);
-	m->n_windows = r->n_windows;
 	if (outcome == STORE_NO_SPACE && has_room(m->path, m->e->bytes_max))
 		return EXTRACT_TOO_LARGE;
 	return outcome;
 }
 
-static int add_source(struct making *m, const char *source)
+/* Add the rows of the i-th source. What fails before its commit leaves the file as it was. */
+static int add_source(struct making *m, size_t i)
 {
-	_cleanup_(rollup_clearp) struct rollup *r =
-		rollup_new(source, m->target_path, TIER_WINDOW, m->error);
+	const struct extract *e = m->e;
+	struct extract_choice choice = {0};
+	int outcome = e->choose ? e->choose(e->userdata, i, &choice) : 0;
+	if (outcome != 0)
+		return outcome == EXTRACT_SKIP ? 0 : outcome;
+	struct rollup *r = rollup_new(e->source[i], m->target_path, TIER_WINDOW, m->error);
 	if (!r)
 		return -ENOMEM;
-	int outcome = add(m, r);
+	r->live = true;
+	r->only = m->job;
+	r->choice = &choice;
+	r->hide_kernel = e->hide_kernel;
+	outcome = add(m, r);
+	if (outcome == 0) {
+		m->begun = true;
+		m->n_rows += r->n_rows;
+	}
+	rollup_clear(r);
+	if (outcome != 0 && !m->begun)
+		rollup_remove_new(m->path);
+	if (outcome == ROLLUP_SOURCE_BROKEN && e->broken) {
+		e->broken(e->userdata, i);
+		return 0;
+	}
 	return outcome == -ENOENT || outcome == ROLLUP_OTHER_BOOT ? 0 : outcome;
 }
 
@@ -97,7 +111,7 @@ int extract_write(const struct extract *e, const char *target_path, struct store
 		path = NULL;
 		return -ENOMEM;
 	}
-	if (asprintf(&job, "%u %s", e->uid, e->labels) < 0) {
+	if (e->labels && asprintf(&job, "%u %s", e->uid, e->labels) < 0) {
 		job = NULL;
 		return -ENOMEM;
 	}
@@ -106,9 +120,9 @@ int extract_write(const struct extract *e, const char *target_path, struct store
 	int outcome = 0;
 	rollup_remove_new(path); /* left by a process that was killed */
 	for (size_t i = 0; i < e->n_sources && outcome == 0; i++)
-		outcome = add_source(&m, e->source[i]);
+		outcome = add_source(&m, i);
 	if (outcome == 0)
-		outcome = m.n_windows > 0 ? finish(&m) : EXTRACT_EMPTY;
+		outcome = m.n_rows > 0 ? finish(&m) : EXTRACT_EMPTY;
 	if (outcome != 0)
 		rollup_remove_new(path);
 	return outcome;

@@ -185,8 +185,9 @@ int rollup_open_target(struct rollup *r, const char *path, bool new)
 	if (rc != SQLITE_OK)
 		return rollup_target_outcome(r, rc);
 	restrain(r->target);
-	/* an extract may be small, and each of its 40 trees takes a page at least */
-	int outcome = rollup_exec(r, r->only ? "PRAGMA page_size=1024" : "PRAGMA page_size=4096");
+	char page_size[64];
+	snprintf(page_size, sizeof(page_size), "PRAGMA page_size=%d", rollup_page_bytes(r));
+	int outcome = rollup_exec(r, page_size);
 	if (outcome == 0)
 		outcome = rollup_exec(r, "PRAGMA temp_store=MEMORY;"
 					 "PRAGMA cache_spill=OFF; PRAGMA cell_size_check=ON;"

@@ -139,6 +139,14 @@ static int write_window(struct merge *m)
 	return outcome;
 }
 
+/* Pass over a window that an extract does not take. */
+static int pass_window(struct merge *m, int64_t highest)
+{
+	int outcome = find_last(m, highest);
+	m->after = m->upto;
+	return outcome;
+}
+
 static int take_window(struct merge *m, int64_t highest)
 {
 	int64_t n = 0, n_loops = 0;
@@ -166,6 +174,7 @@ static int take_window(struct merge *m, int64_t highest)
 	if (outcome == 0)
 		outcome = merge_section(m, "end", MERGE_MAIN);
 	m->base += n;
+	m->rollup->n_rows += n + n_loops;
 	m->after = m->upto;
 	merge_forget(&m->of[MERGE_SUM]);
 	merge_forget(&m->of[MERGE_LOOP]);
@@ -195,7 +204,9 @@ static int take_windows(struct merge *m)
 		m->start_ns = sqlite3_column_int64(st, 3);
 		m->end_ns = sqlite3_column_int64(st, 4);
 		m->realtime_ns = sqlite3_column_int64(st, 5);
-		outcome = take_window(m, highest);
+		outcome = extract_takes_window(m->rollup->choice, m->first)
+				  ? take_window(m, highest)
+				  : pass_window(m, highest);
 		rc = SQLITE_OK;
 	}
 	sqlite3_finalize(st);
@@ -272,7 +283,6 @@ int merge_run(struct rollup *r)
 	for (int16_t i = 0; i < HARTS_MAX; i++)
 		m->hart_as[i] = i;
 	int outcome = run(m);
-	r->n_windows = m->window;
 	for (size_t i = 0; i < m->n_sections; i++)
 		for (size_t k = 0; k < m->section[i].n; k++)
 			sqlite3_finalize(m->section[i].statement[k]);

@@ -8,6 +8,7 @@
  */
 
 #include "daemon/kernel/machine.h"
+#include "daemon/store/rollup/extract.h"
 #include "daemon/store/rollup/rollup_private.h"
 
 enum merge_dictionary {

@@ -15,12 +15,14 @@
 --   d_of(id)         the entry of the side's row id; 0: none
 --   d_row(entry)     its row in the target; NULL: none
 --   d_give(entry, payer)   the same; without a row it gets a new one, noted in temp.new_d
--- text(x) is the number of a text, words(n) its text. damage(what) refuses the file.
+-- text(x) is the number of a text, words(n) its text. damage(what) refuses the file. takes(task): an extract takes
+-- the samples of this task of the source, by id.
 --
--- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the labels of an extract.
+-- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the job of an extract, NULL: any; :hide 1: code of
+-- the kernel becomes one function (extract.h).
 
 -- [make] main
-CREATE TEMP TABLE member (id INTEGER PRIMARY KEY, process INTEGER);
+CREATE TEMP TABLE member (id INTEGER PRIMARY KEY, process INTEGER, taken INTEGER);
 CREATE TEMP TABLE event (id INTEGER, pmu, type, config, config1, config2, modifiers, name, unit);
 CREATE TEMP TABLE hart (id INTEGER PRIMARY KEY, rung, reason, leader, user_only, core);
 CREATE TEMP TABLE said (key, value);
@@ -70,11 +72,13 @@ SELECT source_entry(id, text(path)) FROM @source ORDER BY id;
 -- Control groups of the source are found by path if tasks refer to them: their ids come from the kernel.
 SELECT cgroup_entry(id, text(path)) FROM @cgroup WHERE '@' = 'main.' ORDER BY id;
 SELECT labels_entry(id, text(uid || ' ' || labels)) FROM @label_set ORDER BY id;
-SELECT file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(build_id) > 0, 0) << 9) | ((inode NOTNULL) << 10),
+-- A hidden kernel is one file of the kind 2.
+SELECT CASE WHEN :hide AND '@' = 'source.' AND kind & 255 IN (2, 3) THEN file_is(id, file_key(2, text('[kernel]')))
+	ELSE file_entry(id, (kind & 255) | ((deleted <> 0) << 8) | (coalesce(length(build_id) > 0, 0) << 9) | ((inode NOTNULL) << 10),
 		text(path),
 		CASE WHEN length(build_id) > 0 THEN text(hex(substr(build_id, 1, 20)))
 			WHEN inode NOTNULL THEN (major << 32) | (minor & 0xffffffff) END,
-		CASE WHEN coalesce(length(build_id), 0) = 0 THEN inode END)
+		CASE WHEN coalesce(length(build_id), 0) = 0 THEN inode END) END
 	FROM @file ORDER BY id;
 -- The names of a frame are a chain of entries: the previous entry, function, source and whether it is inlined, line.
 SELECT names_entry(frame, names_of(frame), function_of(function),
@@ -83,24 +87,30 @@ SELECT names_entry(frame, names_of(frame), function_of(function),
 SELECT damage('a name has no place in its frame') FROM @place
 	WHERE typeof(frame) <> 'integer' OR typeof(depth) <> 'integer' LIMIT 1;
 SELECT damage('a frame has too many names') FROM @place GROUP BY frame HAVING count(*) > 256;
--- In the hour tier frames are functions; code of a file that has no name is told apart by its 4 KiB.
-SELECT frame_entry(id, file_of(file), CASE :tier WHEN 2 THEN names_part(names_of(id), 1) ELSE offset END,
+-- In the hour tier frames are functions; code of a file that has no name is told apart by its 4 KiB. A hidden kernel is
+-- one frame, also in a stack that has several.
+SELECT CASE WHEN :hide AND '@' = 'source.' AND file_part(file_of(file), 0) & 255 = 2
+	THEN frame_is(id, frame_key(file_of(file), 0, names_key(0, function_key(text('[kernel]')), 0, 0), 2))
+	ELSE frame_entry(id, file_of(file), CASE :tier WHEN 2 THEN names_part(names_of(id), 1) ELSE offset END,
 		CASE WHEN :tier < 2 THEN names_of(id)
-			WHEN names_of(id) = 0 AND file_part(file_of(file), 0) & 255 = 1 THEN offset >> 12 END, state & 255)
+			WHEN names_of(id) = 0 AND file_part(file_of(file), 0) & 255 = 1 THEN offset >> 12 END, state & 255) END
 	FROM @frame ORDER BY id;
-SELECT stack_entry(id, CASE WHEN parent < 0 OR parent >= id THEN damage('a stack comes before its caller')
+SELECT CASE WHEN parent < 0 OR parent >= id THEN damage('a stack comes before its caller')
 			WHEN parent > 0 AND stack_of(parent) = 0 THEN damage('a stack is missing')
-			ELSE stack_of(parent) END, frame_of(frame))
+			WHEN :hide AND '@' = 'source.' AND file_part(frame_part(frame_of(frame), 0), 0) & 255 = 2
+				AND stack_part(stack_of(parent), 1) = frame_of(frame) THEN stack_is(id, stack_of(parent))
+			ELSE stack_entry(id, stack_of(parent), frame_of(frame)) END
 	FROM @stack ORDER BY id;
--- A task becomes its process, except in an extract. The key is pid, start, name, control group, owner and labels, so a
--- process that changed one of them has several rows. In the hour tier the key is that of a program. The last row of a
--- process is read first, since it has the end.
+-- A task becomes its process, except in an extract, which has its threads, too, and of a thread that it takes also the
+-- process. The key is pid, start, name, control group, owner and labels, so a process that changed one of them has
+-- several rows. In the hour tier the key is that of a program. The last row of a process is read first, since it has
+-- the end.
 DELETE FROM temp.member;
-INSERT INTO temp.member SELECT t.id, coalesce(p.id, t.id) FROM @task t
+INSERT INTO temp.member SELECT t.id, coalesce(p.id, t.id), '@' = 'main.' OR takes(t.id) FROM @task t
 	LEFT JOIN @task p ON p.id = t.process AND p.id BETWEEN 1 AND 1 << 24 WHERE t.id BETWEEN 1 AND 1 << 24;
 SELECT task_entry(t.id,
 		CASE WHEN :tier = 2 THEN text(comm) ELSE text(coalesce(comm, '') || char(10) || coalesce(c.path, ''))
-			| CASE :tier WHEN 1 THEN labels_of(l.label_set) << 32 ELSE 0 END END,
+			| (labels_of(l.label_set) << 32) END,
 		CASE :tier WHEN 2 THEN text(exe) WHEN 1 THEN pid ELSE (pid << 32) | (tid & 0xffffffff) END,
 		CASE :tier WHEN 2 THEN labels_of(l.label_set) << 32
 			| CASE WHEN c.path NOTNULL THEN cgroup_key(text(c.path)) ELSE 0 END ELSE start_ns END,
@@ -109,17 +119,18 @@ SELECT task_entry(t.id,
 			| CASE :tier WHEN 2 THEN (kernel_thread <> 0) << 40 ELSE 0 END)
 	FROM temp.member m JOIN @task t ON t.id = m.id LEFT JOIN @task_label_set l ON l.task = m.process
 	LEFT JOIN @label_set s ON s.id = l.label_set LEFT JOIN @cgroup c ON c.id = t.cgroup
-	WHERE (:tier = 0 OR m.id IN (SELECT process FROM temp.member)) AND (:only IS NULL OR s.uid || ' ' || s.labels = :only)
+	WHERE (:tier = 0 AND m.taken OR m.id IN (SELECT process FROM temp.member WHERE taken))
+		AND (:only IS NULL OR s.uid || ' ' || s.labels = :only)
 	ORDER BY m.id DESC;
 
 -- [translate] source
 SELECT task_is(id, task_of(process)) FROM temp.member WHERE :tier > 0 AND process <> id;
-SELECT task_parent(task_of(id), task_of(process)) FROM temp.member WHERE :tier = 0 AND process <> id;
+SELECT task_parent(task_of(id), task_of(process)) FROM temp.member WHERE :tier = 0 AND process <> id AND taken;
 SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier = 1 AND process = id ORDER BY id DESC;
 INSERT INTO temp.event SELECT event_give(event_of(id), NULL), words(text(pmu)), type, config, config1, config2, modifiers,
 	words(text(name)), words(text(unit)) FROM source.event WHERE event_row(event_of(id)) IS NULL ORDER BY id;
 INSERT OR REPLACE INTO temp.found SELECT file_row(file_of(id)), state, has_symbols, has_debug FROM source.file
-	WHERE state > 1 AND file_row(file_of(id)) NOTNULL ORDER BY id;
+	WHERE state > 1 AND file_row(file_of(id)) NOTNULL AND NOT (:hide AND kind & 255 IN (2, 3)) ORDER BY id;
 INSERT INTO temp.hart SELECT id, rung & 255, words(text(reason)), coalesce(event_row(event_of(leader)), 0), user_only <> 0,
 	(SELECT value FROM (SELECT key, value FROM source.meta WHERE key BETWEEN 'core:' AND 'core;'
 			ORDER BY key DESC LIMIT :harts) WHERE has_hart(substr(key, 6), h.id) LIMIT 1)
@@ -226,7 +237,7 @@ INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xfffffff
 		FROM source.loop_count c LEFT JOIN temp.window w ON w.id = c.window LEFT JOIN temp.site_of o ON o.id = c.loop
 		LEFT JOIN temp.site_of r ON r.id = c.region AND c.region > 0 LEFT JOIN temp.metric m ON m.id = c.metric
 		LEFT JOIN temp.site s ON s.entry = o.entry
-		WHERE c.window BETWEEN :first AND :last AND (:only IS NULL OR task_of(task) > 0)
+		WHERE c.window BETWEEN :first AND :last AND takes(task) AND (:only IS NULL OR task_of(task) > 0)
 			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= :metrics)
 	GROUP BY at, metric;
 UPDATE temp.metric SET seen = 1 WHERE NOT seen AND entry IN (SELECT metric FROM temp.loop);
@@ -370,8 +381,8 @@ INSERT INTO main.task SELECT id, pid, tid, process, parent, start_ns, end_ns, co
 	ON CONFLICT (id) DO UPDATE SET end_ns = excluded.end_ns, comm = excluded.comm, exe = coalesce(excluded.exe, exe),
 		argv = coalesce(excluded.argv, argv), cgroup = coalesce(excluded.cgroup, cgroup);
 INSERT OR REPLACE INTO main.task_label_set SELECT row, labels_give(labels, payer)
-	FROM (SELECT *, CASE :tier WHEN 2 THEN task_part(entry, 2) >> 32 WHEN 1 THEN task_part(entry, 0) >> 32
-			ELSE labels_key(text(:only)) END labels FROM temp.new_task)
+	FROM (SELECT *, CASE :tier WHEN 2 THEN task_part(entry, 2) >> 32 ELSE task_part(entry, 0) >> 32 END labels
+		FROM temp.new_task)
 	WHERE labels > 0 AND (:tier > 0 OR parent = 0) AND charge(payer, row, labels);
 INSERT INTO main.label_set SELECT row, CAST(substr(t, 1, instr(t, ' ') - 1) AS INTEGER), substr(t, instr(t, ' ') + 1)
 	FROM (SELECT row, words(labels_part(entry, 0)) t FROM temp.new_labels);
@@ -385,8 +396,8 @@ INSERT INTO temp.file SELECT row, kind, words(text(path)), CASE WHEN length(buil
 	has_debug, payer FROM temp.new_file n CROSS JOIN source.file f ON f.id = n.origin WHERE n.origin > 0;
 
 -- [end] main
-INSERT INTO temp.file SELECT row, 8, words(file_part(entry, 1)), NULL, NULL, NULL, NULL, 0, 0, 0, 0, payer
-	FROM temp.new_file WHERE origin = 0;
+INSERT INTO temp.file SELECT row, file_part(entry, 0) & 255, words(file_part(entry, 1)), NULL, NULL, NULL, NULL, 0, 0, 0, 0,
+	payer FROM temp.new_file WHERE origin = 0;
 INSERT INTO main.file SELECT id, kind, path, build_id, major, minor, inode, deleted, state, has_symbols, has_debug FROM temp.file
 	WHERE charge(payer, id, kind, path, build_id, major, minor, inode, deleted, state, has_symbols, has_debug);
 DELETE FROM temp.file;

@@ -274,6 +274,15 @@ static void f_our_key(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_text(c, ours, -1, SQLITE_TRANSIENT);
 }
 
+/* --- extracts --------------------------------------------------------------------------------- */
+
+static void f_takes(sqlite3_context *c, int n, sqlite3_value **v)
+{
+	const struct merge *m = sqlite3_user_data(c);
+	(void)n;
+	sqlite3_result_int(c, extract_takes_task(m->rollup->choice, integer(v, 0)));
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 int merge_functions(struct merge *m)
@@ -286,7 +295,8 @@ int merge_functions(struct merge *m)
 		{"has_hart", 2, f_has_hart}, {"hart_as", 1, f_hart_as}, {"hart_is", 2, f_hart_is},
 		{"our_key", 1, f_our_key}, {"leaf", 1, f_leaf}, {"fold_key", 2, f_fold_key},
 		{"payer", 1, f_payer}, {"share_key", 1, f_share_key},
-		{"share_charge", 3, f_share_charge}, {"charge", -1, f_charge}};
+		{"share_charge", 3, f_share_charge}, {"charge", -1, f_charge},
+		{"takes", 1, f_takes}};
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain) && rc == SQLITE_OK; i++)
 		rc = merge_add(m, plain[i].name, plain[i].n, plain[i].f, m);

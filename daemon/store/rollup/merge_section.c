@@ -81,7 +81,8 @@ static void bind(struct merge *m, sqlite3_stmt *st)
 		{":fold", m->fold}, {":hour_rows", ROLLUP_HOUR_ROWS},
 		{":hour_loops", ROLLUP_HOUR_LOOPS}, {":harts", HARTS_MAX},
 		{":metrics", MERGE_METRICS_MAX}, {":sample_bytes", SHARE_SAMPLE_BYTES},
-		{":reading_bytes", SHARE_READING_BYTES}};
+		{":reading_bytes", SHARE_READING_BYTES},
+		{":hide", m->rollup->hide_kernel}};
 	for (int i = 1; i <= sqlite3_bind_parameter_count(st); i++) {
 		const char *name = sqlite3_bind_parameter_name(st, i);
 		for (size_t k = 0; k < sizeof(number) / sizeof(*number); k++)

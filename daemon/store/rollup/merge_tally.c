@@ -112,8 +112,14 @@ static int take_readings(
 
 enum { ID, IN_WINDOW, HART, TASK, STACK, EVENT, RUNG, COUNT, WEIGHT, TRUNCATED, UNCOUNTED, WAITS };
 
-/* The sum that a sample is added to; 0: there is no room for its event, or it does not belong to
- * the extracted job. */
+/* Does an extract leave this sample out? */
+static bool leaves_out(const struct merge *m, sqlite3_stmt *st, uint32_t task)
+{
+	return !extract_takes_task(m->rollup->choice, sqlite3_column_int64(st, TASK)) ||
+	       (m->rollup->only && !task);
+}
+
+/* The sum that a sample is added to; 0: there is no room for its event, or it is left out. */
 static int find_sum(struct merge *m, sqlite3_stmt *st, uint32_t *ret_sum)
 {
 	const int64_t id = sqlite3_column_int64(st, STACK), rung = sqlite3_column_int64(st, RUNG),
@@ -126,13 +132,15 @@ static int find_sum(struct merge *m, sqlite3_stmt *st, uint32_t *ret_sum)
 	*ret_sum = 0;
 	if (event == 0 || rung < 0 || rung > UINT8_MAX)
 		return rollup_fail_source(m->rollup, "a sample belongs to no event");
+	if (leaves_out(m, st, task))
+		return 0;
 	if (!row && sqlite3_column_int64(st, COUNT) > 0 && !sqlite3_column_int(st, WAITS)) {
 		sqlite3_stmt *lost;
 		int r = merge_statement(m, "unstored", &lost);
 		return r == 0 ? put(m, lost, (int64_t[]){hart, sqlite3_column_int64(st, COUNT)}, 2)
 			      : r;
 	}
-	if (!row || (!task && m->rollup->only))
+	if (!row)
 		return 0;
 	/* an hour has few rows, which threads that wait for all of it would take from those that run */
 	if (m->rollup->tier == TIER_HOUR && sqlite3_column_int(st, WAITS))

@@ -5,7 +5,7 @@
  *
  * rollup.c makes, grows and seals targets, file.c opens and closes them, outcome.c interprets
  * SQLite's results. merge.sql adds a source to a target; merge.c runs it, and merge_function.c has
- * the functions that it calls. extract.c does the same for one job's rows of window files.
+ * the functions that it calls. extract.c does the same for chosen rows of window files.
  */
 
 #include "daemon/store/key.h"
@@ -19,6 +19,8 @@
  * events are left out, and their samples are counted as not stored. */
 #define ROLLUP_EVENTS_MAX 255
 
+struct extract_choice;
+
 struct rollup {
 	enum tier tier;
 	const char *source_path, *target_path; /* paths from the caller */
@@ -26,12 +28,20 @@ struct rollup {
 	sqlite3 *source, *target;
 	uint32_t stacks_max;   /* of the tier */
 	struct shares *shares; /* NULL: no limits */
-	/* TIER_WINDOW: an extract, with the unchanged rows of one job: "UID JSON" */
-	const char *only;
-	bool live;         /* the source need not be sealed */
-	bool is_new;       /* the target has no row yet */
-	int64_t n_windows; /* of the target, once filled */
+	/* TIER_WINDOW: an extract, with unchanged rows */
+	const char *only;                    /* of one job: "UID JSON"; NULL: of any */
+	const struct extract_choice *choice; /* of these windows and tasks; NULL: of all */
+	bool hide_kernel;
+	bool live;       /* the source need not be sealed */
+	bool is_new;     /* the target has no row yet */
+	int64_t n_rows;  /* of samples and loops that were added */
 };
+
+/* An extract of a job may be small, and each of its 40 trees takes a page at least. */
+static inline int rollup_page_bytes(const struct rollup *r)
+{
+	return r->only ? 1024 : 4096;
+}
 
 /* --- outcome.c -------------------------------------------------------------------------------- */
 
