@@ -66,6 +66,40 @@ static bool needs_feed(const struct options *o, const struct link *l)
 	return o->target.command_line && l->daemon_pid > 0 && !getenv("MPERF_FEED");
 }
 
+/* The end of a recording that is in `out`. Returns the exit status, that of CMD if it could be written. */
+static int keep(const struct capture *c, const char *path, struct outfile *out)
+{
+	int r = outfile_commit(out);
+	if (r == 0) {
+		say_written(c, path);
+		return c->run.exit_status;
+	}
+	print_say_failed(path, r, "name another file with -o");
+	return EXIT_FAILED;
+}
+
+/* --since: save what the service has kept. */
+static int save_into(const struct options *o, const char *path, int signal_fd, struct outfile *out)
+{
+	struct link l;
+	struct capture c = {.run = {.exit_status = EXIT_FAILED}};
+	const struct source_request asked = source_request_of(o);
+	Mperf__Filter filter;
+	int r = link_open_service(&l);
+	if (r == LINK_ABSENT)
+		say_failure("no mperfd service answers, so there is no store to save from",
+			"Start the service with `systemctl start mperfd`, or give something to "
+			"record: -- CMD, --pid N or -a");
+	if (r != 0)
+		return EXIT_FAILED;
+	source_stored_filter(&asked, &filter);
+	r = capture_stored(&c, &l, &filter, signal_fd, out);
+	int exit_status = r == 0 ? keep(&c, path, out) : c.run.exit_status;
+	capture_clear(&c);
+	link_close(&l);
+	return exit_status;
+}
+
 static int record_into(
 	const struct options *o, const char *path, int signal_fd, struct outfile *out)
 {
@@ -79,16 +113,7 @@ static int record_into(
 	int r = needs_feed(o, &l) ? feed_socket_make(&feed) : 0;
 	if (r == 0)
 		r = capture_run(&c, &l, &asked, signal_fd, out, feed.path);
-	int exit_status = c.run.exit_status;
-	if (r == 0) {
-		r = outfile_commit(out);
-		if (r == 0) {
-			say_written(&c, path);
-		} else {
-			print_say_failed(path, r, "name another file with -o");
-			exit_status = EXIT_FAILED;
-		}
-	}
+	int exit_status = r == 0 ? keep(&c, path, out) : c.run.exit_status;
 	capture_clear(&c);
 	link_close(&l);
 	feed_socket_clear(&feed);
@@ -105,7 +130,8 @@ int client_record(const struct options *o)
 		return EXIT_FAILED;
 	int exit_status = EXIT_FAILED;
 	if (open_output(&out, path, o->force) == 0) {
-		exit_status = record_into(o, path, signal_fd, &out);
+		exit_status = o->narrowing.since_ns ? save_into(o, path, signal_fd, &out)
+						    : record_into(o, path, signal_fd, &out);
 		outfile_clear(&out);
 	}
 	signals_unblock(signal_fd);

@@ -6,10 +6,12 @@
 #include "client/measure/capture.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/measure/signals.h"
 #include "client/show/print.h"
 #include "client/show/reply.h"
 #include "proto/base/memory.h"
@@ -51,6 +53,17 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	default:
 		return 0;
 	}
+}
+
+/* 0; RUN_FAILED after an error message. */
+static int check_complete(struct capture *c)
+{
+	if (c->out->bytes > 0 && c->out->bytes == c->total_bytes)
+		return 0;
+	say_failure("mperfd sent an incomplete recording",
+		"Try again; if it fails again, report a bug in mperfd");
+	c->run.exit_status = EXIT_FAILED;
+	return RUN_FAILED;
 }
 
 /* Default rates, without -F. At 99 Hz a program of 0.4 s has 40 samples, so one program gets a
@@ -114,15 +127,52 @@ int capture_run(struct capture *c, struct link *l, const struct source_request *
 	c->run.answer = take_answer;
 	c->run.userdata = c;
 	int r = run_request(&c->run, &request, &record.target);
-	if (r != 0)
-		return r;
-	if (out->bytes == 0 || out->bytes != c->total_bytes) {
-		say_failure("mperfd sent an incomplete recording",
-			"Try again; if it fails again, report a bug in mperfd");
-		c->run.exit_status = EXIT_FAILED;
-		return RUN_FAILED;
+	return r == 0 ? check_complete(c) : r;
+}
+
+/* --- what the service has kept ---------------------------------------------------------------- */
+
+static int on_signal(void *userdata)
+{
+	struct capture *c = userdata;
+	if (signals_take(c->run.signal_fd) == 0)
+		return 0;
+	return c->run.n_signals++ == 0 ? ask_cancel(&c->run.ask) : -EINTR;
+}
+
+static int take_stored(void *userdata, const Mperf__Answer *a)
+{
+	if (a->body_case == MPERF__ANSWER__BODY_READY && *a->ready->note)
+		say_note("%s", a->ready->note);
+	return take_answer(userdata, a);
+}
+
+int capture_stored(struct capture *c, struct link *l, Mperf__Filter *filter, int signal_fd,
+	struct outfile *out)
+{
+	Mperf__RecordRequest record = MPERF__RECORD_REQUEST__INIT;
+	Mperf__Request request = MPERF__REQUEST__INIT;
+	record.stored = filter;
+	record.command = "the service's store";
+	request.body_case = MPERF__REQUEST__BODY_RECORD;
+	request.record = &record;
+	*c = (struct capture){.out = out, .run.signal_fd = signal_fd, .run.exit_status = EXIT_FAILED};
+	c->run.ask = (struct ask){.link = l, .answer = take_stored, .userdata = c};
+	c->run.ask.watch[0] = (struct ask_watch){.fd = signal_fd, .ready = on_signal};
+
+	int r = ask_run(&c->run.ask, &request);
+	if (r == ASK_CANCELLED || r == -EINTR) {
+		say_failure("cancelled; nothing was kept", NULL);
+		c->run.exit_status = EXIT_SIGNAL_BASE + SIGINT;
+	} else if (r < 0) {
+		ask_say_broken("saving", r);
+	} else if (r == ASK_FAILED) {
+		c->run.exit_status = c->run.ask.exit_status;
+	} else {
+		c->run.exit_status = EXIT_DONE;
+		return check_complete(c);
 	}
-	return 0;
+	return RUN_FAILED;
 }
 
 void capture_clear(struct capture *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* A capture: one recording, from the daemon into a file */
+/* A capture: one recording, of what runs or of what the service has kept, from the daemon into a file */
 
 #include "client/compare/recordings.h"
 #include "client/measure/feed_socket.h"
@@ -39,6 +39,10 @@ struct capture {
  * message. */
 int capture_run(struct capture *c, struct link *l, const struct source_request *q, int signal_fd,
 	struct outfile *out, const char *feed);
+/* Save a part of the store of the service at the other end into out, which stays open: what `filter` chooses of it, and
+ * this daemon lets us see. Returns as capture_run. */
+int capture_stored(struct capture *c, struct link *l, Mperf__Filter *filter, int signal_fd,
+	struct outfile *out);
 void capture_clear(struct capture *c);
 
 /* The source of a query: -i, ./mperf.mprf, the service's store, or a recording made for it that
@@ -65,6 +69,8 @@ int source_ask(struct source *s, Mperf__Request *request,
  * by default filtered to the last hour. */
 void source_filter(
 	const struct source *s, const struct source_request *q, Mperf__Filter *ret_filter);
+/* The processes, jobs and times that are asked for, as capture_stored takes them. */
+void source_stored_filter(const struct source_request *q, Mperf__Filter *ret_filter);
 
 /* Title of a picture: that of --title, else "KIND of make -j2" or "KIND of the service's store". kept: as in
  * struct source. The caller frees; NULL if memory ran out. */

@@ -215,26 +215,34 @@ int source_ask(struct source *s, Mperf__Request *request,
 	return q.ask.status;
 }
 
-void source_filter(
-	const struct source *s, const struct source_request *q, Mperf__Filter *ret_filter)
+void source_stored_filter(const struct source_request *q, Mperf__Filter *ret_filter)
 {
-	const struct target *t = q->target;
 	const struct narrowing *n = q->narrowing;
 	*ret_filter = (Mperf__Filter)MPERF__FILTER__INIT;
-	if (!measures(q)) { /* else they were the target */
-		ret_filter->n_pid = t->n_pids;
-		ret_filter->pid = (int32_t *)t->pid;
-	}
+	ret_filter->n_pid = q->target->n_pids;
+	ret_filter->pid = (int32_t *)q->target->pid;
 	ret_filter->n_comm = n->n_comms;
 	ret_filter->comm = (char **)n->comm;
 	ret_filter->n_cgroup = n->n_cgroups;
 	ret_filter->cgroup = (char **)n->cgroup;
 	ret_filter->n_label = n->n_labels;
 	ret_filter->label = (char **)n->label;
-	ret_filter->n_cpu = t->n_cpus;
-	ret_filter->cpu = (uint32_t *)t->cpu;
 	ret_filter->since_ns = n->since_ns;
 	ret_filter->until_ns = n->until_ns;
+}
+
+void source_filter(
+	const struct source *s, const struct source_request *q, Mperf__Filter *ret_filter)
+{
+	const struct target *t = q->target;
+	const struct narrowing *n = q->narrowing;
+	source_stored_filter(q, ret_filter);
+	if (measures(q)) { /* they were the target */
+		ret_filter->n_pid = 0;
+		ret_filter->pid = NULL;
+	}
+	ret_filter->n_cpu = t->n_cpus;
+	ret_filter->cpu = (uint32_t *)t->cpu;
 	if (s->kept && n->since_ns == 0)
 		ret_filter->since_ns =
 			(n->until_ns ? n->until_ns : (int64_t)clock_ns(CLOCK_REALTIME)) - KEPT_NS;

@@ -30,6 +30,8 @@ static int check_target(struct parse *p)
 	if (targets > 1)
 		return options_wrong(
 			p, "--pid and a command are two things to measure; give one of them");
+	if (p->command == MPERF__REQUEST__BODY_RECORD && kept)
+		return 0; /* its rules say what it takes */
 	if (p->command == MPERF__REQUEST__BODY_RECORD || p->command == MPERF__REQUEST__BODY_STAT ||
 		(p->command == MPERF__REQUEST__BODY_TOPDOWN && !kept)) {
 		if (targets == 0)
@@ -246,6 +248,8 @@ const struct option_rule option_rules[] = {
 	{B, EXCLUDE("live", "csv json raw"), "blocks --live draws text: leave it out, or --csv, --json and --raw"},
 	{O, NEED("interval frames", "live from=counters"), NEEDS_LIVE},
 	{B, NEED("frames", "live"), NEEDS_LIVE},
+	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user"), "--since saves what the service has kept, so there is nothing to measure: leave it out, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g and -U"},
+	{R, NEED("until comm cgroup", "since"), "%s chooses among what the service has kept: give --since too"},
 	{H|R, EXCLUDE("metrics", "EVENT"), "-M chooses the events that samples carry: leave it out, or -e"},
 	{R|H|F|X, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},
 	{O|B|P, EXCLUDE("csv", "json raw"), "--csv, --json and --raw exclude each other"},
@@ -255,7 +259,7 @@ const struct option_rule option_rules[] = {
 	{S, EXCLUDE("interval", "json"), ONE_ANSWER},
 	{O, .when = {"interval", "json", "from=counters"}, .says = ONE_ANSWER},
 	{S, EXCLUDE("json", "REPEATS"), "--json prints the counts of one run and -r repeats it, so they cannot be combined"},
-	{H|F|O|B|P|W|X, CHECK(check_times)},
+	{R|H|F|O|B|P|W|X, CHECK(check_times)},
 	/* clang-format on */
 };
 

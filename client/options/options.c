@@ -87,6 +87,8 @@ int options_parse(
 		return OPTIONS_HELPED;
 	if (r != 0 && !p.said)
 		options_slip(&p, argc, argv);
+	if (command == MPERF__REQUEST__BODY_RECORD && o->narrowing.since_ns)
+		o->narrowing.gives_labels = false; /* it saves what has its labels */
 	if (o->from && strcmp(o->from, "counters") == 0)
 		o->sampling.loops = false;
 	o->sampling.of_code = o->from && strcmp(o->from, "code") == 0;

@@ -63,7 +63,7 @@ struct narrowing {
 	char *comm[OPTIONS_LIST_MAX], *cgroup[OPTIONS_LIST_MAX];
 	char *label[OPTIONS_LIST_MAX]; /* KEY=VALUE, as label_parse allows it */
 	size_t n_comms, n_cgroups, n_labels;
-	bool gives_labels; /* record, job: the labels are given, and narrow nothing */
+	bool gives_labels; /* record without --since, job: the labels are given, and narrow nothing */
 	int64_t since_ns, until_ns;
 	char *of_event;
 };

@@ -47,7 +47,8 @@ const struct option_row option_rows[] = {
 	{R|H|F|S|W|X, "all", 'a', NULL, FLAG(target.all), "measure the whole system"},
 	{O,       "all", 'a', NULL, FLAG(target.all), "with --from counters: measure the whole system"},
 	{L,       "all", 'a', NULL, FLAG(target.all), "also show events that do not count here, and why"},
-	{R|S|W,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start"},
+	{R,       "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with --since: save only these"},
+	{S|W,     "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start"},
 	{H|F|X,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with -i or --since: show only these"},
 	{O,       "pid", 'p', "N[,N]", PIDS, "only these processes; with --from counters: measure these and what they start"},
 	{B|P,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
@@ -142,10 +143,12 @@ const struct option_row option_rows[] = {
 	{G,       "junit", 0, "FILE", STRING(junit, "the name of a file"), "also write JUnit's XML to FILE"},
 	{C|G,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
 	{T,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job"), "function (default), module, process, thread, cgroup, job"},
+	{R,       "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "with --since: save only processes of this name; may be repeated"},
+	{R,       "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "with --since: save only this cgroup, or all below it if the path ends in /; may be repeated"},
 	{H|F|T|O|B|P|C|G|X, "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "only processes of this name; may be repeated"},
 	{H|F|T|C|G|X, "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
 	{H|F|T|C|G|O|B|P|X, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "only jobs with this label, whose value may have * and ?; may be repeated"},
-	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "a label that all processes have in the recording; may be repeated"},
+	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "a label that all processes have in the recording; with --since: save only jobs with this label; may be repeated"},
 	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "run, start: a label of the job; may be repeated"},
 	{J,       "pin", 0, "SELECTION", STRING(pin, NULL, .optional = true), "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
 	{J,       "keep", 0, "N", NUMBER(keep, 1, KEEP_MAX), "pin, run --pin: keep the latest N jobs of the selection, and unpin earlier ones (default: keep all until job unpin)"},
@@ -153,6 +156,8 @@ const struct option_row option_rows[] = {
 	{H|F|T|C|G|X, "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "only these harts: 0-3,7"},
 	{H|F|O|B|P|X, "since", 0, "TIME", TIME(narrowing.since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
 	{H|F|O|B|P|X, "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
+	{R,       "since", 0, "TIME", TIME(narrowing.since_ns), "measure nothing: save what the service has kept from this time on: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\""},
+	{R,       "until", 0, "TIME", TIME(narrowing.until_ns), "with --since: only until this time, in the same form"},
 	{H|O|P|C|G, "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: 30; 0: all)"},
 	{W,       "since", 0, "TIME", TIME(narrowing.since_ns), "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
 	{W,       "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
@@ -180,14 +185,16 @@ const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
 const struct command_text *command_text(int command)
 {
 	static const struct command_text record = {
-		.arguments = WHOM,
-		.says = "Sample a command, processes or the whole system into a file.",
+		.arguments = "[-a | --pid N[,N] | --since TIME | -- CMD...]",
+		.says = "Sample a command, processes or the whole system into a file. With "
+			"--since, save what the service has kept of a time instead.",
 		.examples = "Examples:\n"
 			    "  mperfctl record -- make -j2\n"
 			    "  mperfctl record -F 999 -o run.mprf -- ./program --its-option\n"
 			    "  mperfctl record -a --for 10s\n"
 			    "  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
-			    "  mperfctl record --label branch=main -o main.mprf -- ./program\n",
+			    "  mperfctl record --label branch=main -o main.mprf -- ./program\n"
+			    "  mperfctl record --since -10m -o incident.mprf\n",
 	};
 	static const struct command_text hotspots = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",

@@ -152,59 +152,15 @@ static int begin_stream(struct record_job *j)
 	return 0;
 }
 
-static int ignore_columns(void *userdata, const struct answer_column *c, size_t n)
-{
-	(void)userdata;
-	(void)c;
-	(void)n;
-	return 0;
-}
-
-static int ignore_row(void *userdata, const struct answer_value *v, size_t n)
-{
-	(void)userdata;
-	(void)v;
-	(void)n;
-	return 0;
-}
-
-/* Answer about the recording's own segment, by the same query that every later answer comes
- * from. */
-struct end {
-	struct answer to;
-	bool out_of_room;
-};
-
-/* Send the provenance, with the reason for an early end. */
-static int pass_provenance(void *userdata, const struct answer_provenance *p)
-{
-	const struct end *end = userdata;
-	struct answer_provenance told = *p;
-	if (end->out_of_room && told.n_notes < ANSWER_NOTES_MAX)
-		told.note[told.n_notes++] =
-			"it ended early: your recordings have used up your space in mperfd's cache";
-	return end->to.provenance(end->to.userdata, &told);
-}
-
+/* Tell what the recording has, and why it ended early if it did. 0 or -errno. */
 static int send_provenance(struct record_job *j, struct request *q)
 {
-	sqlite3 *db;
-	struct segment_error broken;
-	struct segment_identity ours; /* the hash that we have just written need not be compared */
-	int r = segment_identify(j->fd, &ours);
-	if (r == 0)
-		r = segment_open_known(j->path, &ours, &db, &broken);
-	if (r != 0)
-		return r < 0 ? r : -EIO; /* we have just sealed it */
-
 	struct row_stream rows;
-	struct end end = {row_stream_answer(&rows, q), j->out_of_room};
-	struct answer answer = {ignore_columns, ignore_row, pass_provenance, &end};
-	const struct query_question by_hart = {
-		.by = QUERY_BY_HART, .filter = &(struct query_filter){0}};
-	struct query_error error;
-	r = query_hotspots(&(struct query_source){.db = db}, 1, &by_hart, &answer, &error);
-	sqlite3_close(db);
+	const struct answer to = row_stream_answer(&rows, q);
+	int r = record_tell(j->path, j->fd, &to,
+		j->out_of_room ? "it ended early: your recordings have used up your space in "
+				 "mperfd's cache"
+			       : NULL);
 	int ended = row_stream_end(&rows);
 	return r < 0 ? r : ended;
 }
@@ -562,6 +518,8 @@ static const struct job_kind record_kind = {
 
 int control_record(struct request *q, const Mperf__Request *request)
 {
+	if (request->record->stored)
+		return record_stored(q, request);
 	struct record_job *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;

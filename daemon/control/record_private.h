@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 
-/* Shared by the files of `record`: its options, the events of its metrics, and the account of its
- * resources */
+/* Shared by the files of `record`: its options, the events of its metrics, its end, and the account of
+ * its resources */
 
 #include "daemon/control/request.h"
 #include "daemon/session/walk.h"
@@ -16,6 +16,18 @@ int record_options(struct request *q, const Mperf__RecordRequest *m, struct even
  * the event that samples. 0; positive after a refusal: of names that are not known, cores of several kinds, more events
  * than one group may hold; -errno. */
 int record_events(struct request *q, const Mperf__RecordRequest *m, struct event_list *events);
+
+/* Save a part of the service's store as a recording (record_stored.c). 0 or -errno. */
+int record_stored(struct request *q, const Mperf__Request *request);
+
+/* What of the time from since_ns to until_ns (0: now) the store does not keep as windows, in words, "" if it has all;
+ * cut at n bytes. 0; positive after a refusal, since it has nothing of that time but coarser sums; -errno. */
+int record_missing(
+	struct request *q, int64_t since_ns, int64_t until_ns, char *ret_says, size_t n);
+
+/* Send the provenance of the sealed segment at path, open as fd, with one more note (NULL: none): by the same query that
+ * every later answer comes from. 0, an answer's value or QUERY_FAILED, -errno. */
+int record_tell(const char *path, int fd, const struct answer *to, const char *note);
 
 /* --- the account ------------------------------------------------------------------------------ */
 

@@ -16,7 +16,7 @@
 
 DEFINE_CLEANUP(sqlite3 *, sqlite3_close)
 
-static enum query_outcome outcome_of(int r)
+enum query_outcome source_outcome(int r)
 {
 	switch (r) {
 	case SEGMENT_ABSENT:
@@ -70,7 +70,7 @@ static int read_stored(
 	_cleanup_(sqlite3_closep) sqlite3 *db = NULL;
 	int r = source_open(s, &db, error);
 	if (r > 0)
-		s->outcome = outcome_of(r);
+		s->outcome = source_outcome(r);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	r = reader->keep(reader->query);

@@ -32,6 +32,9 @@ static inline bool source_is_named(const struct query_source *s)
  * now. 0, SEGMENT_* with *ret_error, -errno. */
 int source_open(struct query_source *s, sqlite3 **ret_db, struct query_error *ret_error);
 
+/* What a query notes of a source that source_open refused with this SEGMENT_*. */
+enum query_outcome source_outcome(int r);
+
 /* Open, read and close each. Files of a store that cannot be read are noted; the query fails if there is no other.
  * 0, QUERY_FAILED, -errno. */
 int sources_read(const struct source_reader *reader, struct query_source *source, size_t n,

@@ -115,6 +115,9 @@ int store_tier_path(
 int store_target_path(
 	struct store *s, const struct store_file *source, enum tier tier, char **ret_path);
 
+/* Are two files of windows or of a coarser tier of the same boot, by their names or paths? */
+bool store_is_same_boot(const char *path, const char *other);
+
 /* Enter a file that was just created, or look at it again (its end once it is sealed, new sources
  * of a coarser file). A file that no longer exists is dropped. An unsealed window file that is
  * noted again was closed by its writer, which could not seal it: store_measure retries from time to

@@ -62,6 +62,19 @@ void store_name(char text[STORE_NAME_BYTES], enum tier tier, int64_t start_ns, c
 		again);
 }
 
+/* The boot in a name, or the text's end. */
+static const char *boot_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dash = strchr(name, '-');
+	return dash ? dash + 1 : name + strlen(name);
+}
+
+bool store_is_same_boot(const char *path, const char *other)
+{
+	return strncmp(boot_of(path), boot_of(other), BOOT_CHARACTERS) == 0;
+}
+
 /* "20261121T140000Z" at the beginning of text. */
 static bool parse_time(const char *text, int64_t *ret_ns)
 {

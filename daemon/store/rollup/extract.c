@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "daemon/store/rollup/rollup_private.h"
 #include "proto/base/memory.h"
@@ -126,4 +127,14 @@ int extract_write(const struct extract *e, const char *target_path, struct store
 	if (outcome != 0)
 		rollup_remove_new(path);
 	return outcome;
+}
+
+void extract_remove(const char *target_path)
+{
+	_cleanup_(freep) char *path = NULL;
+	unlink(target_path);
+	if (asprintf(&path, "%s" ROLLUP_NEW_SUFFIX, target_path) < 0)
+		path = NULL;
+	else
+		rollup_remove_new(path);
 }

@@ -60,6 +60,9 @@ struct extract {
 enum { EXTRACT_EMPTY = 48, EXTRACT_TOO_LARGE, EXTRACT_SKIP };
 int extract_write(const struct extract *e, const char *target_path, struct store_error *ret_error);
 
+/* Remove it, and what a process that was killed has left of it. */
+void extract_remove(const char *target_path);
+
 static inline bool extract_takes_window(const struct extract_choice *c, int64_t id)
 {
 	return !c || !c->window || (id >= 0 && id <= c->n_windows && c->window[id]);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A recording is made of windows, so it lacks what the store keeps only as sums of minutes or hours, what it never had,
+ * and what is of an earlier boot. A query of that time would be answered, or would not say that a part is missing, so
+ * here we say it.
+ */
+#include "daemon/control/record_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/control/peer.h"
+#include "daemon/service/service.h"
+#include "proto/base/clock.h"
+#include "proto/base/memory.h"
+
+/* A service that is restarted stores nothing for about as long. */
+#define GAP_NS 5000000000ll
+
+struct gaps {
+	int64_t from, to; /* of the first */
+	size_t n;
+};
+
+/* "2026-11-21 12:00:30", of the clock that people here go by. */
+static const char *moment(int64_t ns, char text[static 40])
+{
+	const time_t t = (time_t)(ns / 1000000000);
+	struct tm tm;
+	if (!localtime_r(&t, &tm) || strftime(text, 40, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		snprintf(text, 40, "@%lld", (long long)t);
+	return text;
+}
+
+static void add_gap(struct gaps *g, int64_t from, int64_t to)
+{
+	if (to - from < GAP_NS)
+		return;
+	if (g->n++ == 0) {
+		g->from = from;
+		g->to = to;
+	}
+}
+
+/* Where the windows of a part end. */
+static int64_t end_of(const struct store_part *p, int64_t now_ns)
+{
+	const int64_t end_ns = p->file->end_ns ? p->file->end_ns : now_ns;
+	return p->until_ns < end_ns ? p->until_ns : end_ns;
+}
+
+/* The first of the parts that are of the last one's boot; of earlier boots nothing is saved. */
+static size_t first_of_boot(const struct store_part *part, size_t n)
+{
+	size_t first = n > 0 ? n - 1 : 0;
+	while (first > 0 && store_is_same_boot(part[first - 1].file->name, part[n - 1].file->name))
+		first--;
+	return first;
+}
+
+static void find_gaps(const struct store_part *part, size_t n, int64_t since_ns, int64_t until_ns,
+	struct gaps *ret_gaps)
+{
+	const int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	int64_t at = since_ns;
+	*ret_gaps = (struct gaps){0};
+	for (size_t i = 0; i < n; i++) {
+		add_gap(ret_gaps, at, part[i].since_ns);
+		at = end_of(&part[i], now_ns) > at ? end_of(&part[i], now_ns) : at;
+	}
+	add_gap(ret_gaps, at, until_ns && until_ns < now_ns ? until_ns : now_ns);
+}
+
+static void say_missing(const struct gaps *g, const char *boot_since, bool has_sums, char *says,
+	size_t size)
+{
+	char from[40], to[40], more[48] = "";
+	int n = 0;
+	if (*boot_since)
+		n = snprintf(says, size,
+			"samples before %s are of an earlier boot, and a recording has one boot: "
+			"save them with --until; ",
+			boot_since);
+	if (g->n > 1)
+		snprintf(more, sizeof(more), " and %zu other gap%s", g->n - 1, g->n > 2 ? "s" : "");
+	if (g->n > 0 && n >= 0 && (size_t)n < size)
+		n += snprintf(says + n, size - (size_t)n, "it lacks %s to %s%s, %s; ",
+			moment(g->from, from), moment(g->to, to), more,
+			has_sums ? "of which the store has only sums of minutes or hours"
+				 : "of which the store has nothing");
+	if (n > 2 && (size_t)n < size)
+		says[n - 2] = '\0';
+}
+
+/* The start of the oldest windows; 0: there are none. */
+static int64_t windows_since(const struct store *s)
+{
+	int64_t since_ns = 0;
+	for (size_t i = 0; i < s->n_files; i++) {
+		const struct store_file *f = &s->file[i];
+		if (f->tier == TIER_WINDOW && !f->corrupt && !f->other_version &&
+			(since_ns == 0 || f->start_ns < since_ns))
+			since_ns = f->start_ns;
+	}
+	return since_ns;
+}
+
+static int refuse_sums(struct request *q, const struct store *s)
+{
+	char since[40], remedy[160];
+	const int64_t since_ns = windows_since(s);
+	snprintf(remedy, sizeof(remedy), "%s%s.",
+		since_ns ? "Save a time that it has in full, from "
+			 : "Ask it with hotspots or flamegraph and the same --since",
+		since_ns ? moment(since_ns, since) : "");
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
+		       "of that time the store keeps only sums of minutes or hours, and a recording "
+		       "is made of single windows (keep-windows in mperf.conf)")
+		       ?: 1;
+}
+
+int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *ret_says, size_t n)
+{
+	_cleanup_(freep) struct store_part *part = NULL, *finest = NULL;
+	struct service *service = q->peer->options->service;
+	size_t n_parts = 0, n_finest = 0;
+	bool has_sums = false;
+	struct gaps gaps;
+	char boot_since[40] = "";
+	int r = service_select(service, since_ns, until_ns, TIER_WINDOW, &part, &n_parts);
+	if (r == 0)
+		r = service_select(service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n_finest; i++)
+		has_sums |= finest[i].file->tier != TIER_WINDOW;
+	*ret_says = '\0';
+	if (n_parts == 0)
+		return has_sums ? refuse_sums(q, service->store) : 0;
+	const size_t first = first_of_boot(part, n_parts);
+	if (first > 0)
+		moment(part[first].since_ns, boot_since);
+	find_gaps(part + first, n_parts - first, first > 0 ? part[first].since_ns : since_ns,
+		until_ns, &gaps);
+	say_missing(&gaps, boot_since, has_sums, ret_says, n);
+	return 0;
+}
