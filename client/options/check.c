@@ -248,7 +248,7 @@ const struct option_rule option_rules[] = {
 	{B, EXCLUDE("live", "csv json raw"), "blocks --live draws text: leave it out, or --csv, --json and --raw"},
 	{O, NEED("interval frames", "live from=counters"), NEEDS_LIVE},
 	{B, NEED("frames", "live"), NEEDS_LIVE},
-	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user"), "--since saves what the service has kept, so there is nothing to measure: leave it out, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g and -U"},
+	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user"), "--since saves what the service has kept, so there is nothing to measure: leave out --since, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g and -U"},
 	{R, NEED("until comm cgroup", "since"), "%s chooses among what the service has kept: give --since too"},
 	{H|R, EXCLUDE("metrics", "EVENT"), "-M chooses the events that samples carry: leave it out, or -e"},
 	{R|H|F|X, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},

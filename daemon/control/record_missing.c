@@ -86,7 +86,7 @@ static void say_missing(const struct gaps *g, const char *boot_since, bool has_s
 	if (g->n > 1)
 		snprintf(more, sizeof(more), " and %zu other gap%s", g->n - 1, g->n > 2 ? "s" : "");
 	if (g->n > 0 && n >= 0 && (size_t)n < size)
-		n += snprintf(says + n, size - (size_t)n, "it lacks %s to %s%s, %s; ",
+		n += snprintf(says + n, size - (size_t)n, "the recording lacks %s to %s%s, %s; ",
 			moment(g->from, from), moment(g->to, to), more,
 			has_sums ? "of which the store has only sums of minutes or hours"
 				 : "of which the store has nothing");

@@ -9,7 +9,8 @@
  *
  * The rows are those of one job (a pin), or of some windows and tasks, or both. Of a job, windows without a
  * row are left out, and so are the losses in them; it has not even the process that started the job. Chosen
- * windows are kept with their losses, whether a chosen task has a row in them or not, as a query has them.
+ * windows are kept with their losses, whether a chosen task has a row in them or not, as a query has them; but
+ * stacks that end early are counted of the chosen tasks.
  * Counts of whole harts belong to no task.
  *
  * SQLite's reads and writes may take seconds, so this runs in a child process.

@@ -18,8 +18,8 @@
 -- text(x) is the number of a text, words(n) its text. damage(what) refuses the file. takes(task): an extract takes
 -- the samples of this task of the source, by id.
 --
--- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the job of an extract, NULL: any; :hide 1: code of
--- the kernel becomes one function (extract.h).
+-- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the job of an extract, NULL: any; :narrow 1: it takes
+-- only some tasks; :hide 1: code of the kernel becomes one function (extract.h).
 
 -- [make] main
 CREATE TEMP TABLE member (id INTEGER PRIMARY KEY, process INTEGER, taken INTEGER);
@@ -226,7 +226,11 @@ INSERT INTO temp.counted VALUES (?1, ?2, ?3, ?4, ?5);
 INSERT INTO temp.lost SELECT hart, words(text(cause)), CASE WHEN w.id IS NULL THEN damage('a row belongs to no window')
 		WHEN coalesce(count, -1) < 0 OR typeof(hart) <> 'integer' THEN damage('its counts are out of bounds')
 		ELSE CAST(count AS INTEGER) END
-	FROM source.loss l LEFT JOIN temp.window w ON w.id = l.window WHERE l.window BETWEEN :first AND :last;
+	FROM source.loss l LEFT JOIN temp.window w ON w.id = l.window WHERE l.window BETWEEN :first AND :last
+		AND NOT (:narrow AND cause = :truncated);
+-- Of chosen tasks, the stacks that end early are counted anew: the source has them of all.
+INSERT INTO temp.lost SELECT hart, :truncated, sum(truncated) FROM temp.tally
+	WHERE :narrow AND event NOT IN (SELECT id FROM main.event WHERE pmu = 'waiting') GROUP BY hart HAVING sum(truncated) > 0;
 INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xffffffff)
 	FROM (SELECT CASE WHEN value < 0 OR loop <= 0 THEN damage('a count of loops is out of bounds')
 				WHEN w.id IS NULL THEN damage('a row belongs to no window')
