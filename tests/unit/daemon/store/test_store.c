@@ -138,6 +138,15 @@ TEST(name_tells_tier_and_start)
 	ck_assert_str_eq(name, "minute/19700101T000000Z-00000000.mprf");
 }
 
+TEST(names_of_one_boot_are_told_from_others)
+{
+	static const char window[] = "/var/lib/mperf/window/20261121T140000Z-1f3a9c2b.mprf";
+	ck_assert(store_is_same_boot(window, "minute/20261120T000000Z-1f3a9c2b-2.mprf"));
+	ck_assert(!store_is_same_boot(window, "window/20261121T140000Z-1f3a9c2a.mprf"));
+	ck_assert(!store_is_same_boot(window, "window/20261121T140000Z"));
+	ck_assert(!store_is_same_boot("", window));
+}
+
 TEST(other_names_are_none_of_ours)
 {
 	static const char *const names[] = {
