@@ -156,7 +156,8 @@ int capture_stored(struct capture *c, struct link *l, Mperf__Filter *filter, int
 	record.command = "the service's store";
 	request.body_case = MPERF__REQUEST__BODY_RECORD;
 	request.record = &record;
-	*c = (struct capture){.out = out, .run.signal_fd = signal_fd, .run.exit_status = EXIT_FAILED};
+	*c = (struct capture){
+		.out = out, .run.signal_fd = signal_fd, .run.exit_status = EXIT_FAILED};
 	c->run.ask = (struct ask){.link = l, .answer = take_stored, .userdata = c};
 	c->run.ask.watch[0] = (struct ask_watch){.fd = signal_fd, .ready = on_signal};
 

@@ -73,8 +73,8 @@ static void find_gaps(const struct store_part *part, size_t n, int64_t since_ns,
 	add_gap(ret_gaps, at, until_ns && until_ns < now_ns ? until_ns : now_ns);
 }
 
-static void say_missing(const struct gaps *g, const char *boot_since, bool has_sums, char *says,
-	size_t size)
+static void say_missing(
+	const struct gaps *g, const char *boot_since, bool has_sums, char *says, size_t size)
 {
 	char from[40], to[40], more[48] = "";
 	int n = 0;
@@ -116,7 +116,8 @@ static int refuse_sums(struct request *q, const struct store *s)
 			 : "Ask it with hotspots or flamegraph and the same --since",
 		since_ns ? moment(since_ns, since) : "");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
-		       "of that time the store keeps only sums of minutes or hours, and a recording "
+		       "of that time the store keeps only sums of minutes or hours, and a "
+		       "recording "
 		       "is made of single windows (keep-windows in mperf.conf)")
 		       ?: 1;
 }
@@ -131,7 +132,8 @@ int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *
 	char boot_since[40] = "";
 	int r = service_select(service, since_ns, until_ns, TIER_WINDOW, &part, &n_parts);
 	if (r == 0)
-		r = service_select(service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
+		r = service_select(
+			service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n_finest; i++)

@@ -191,7 +191,8 @@ static int fail(const struct saving *s, int outcome, const struct store_error *e
 		return fail_empty(s);
 	case EXTRACT_TOO_LARGE:
 		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_LIMIT,
-			"Save a shorter time (--since, --until), or fewer processes (--comm, --pid, "
+			"Save a shorter time (--since, --until), or fewer processes (--comm, "
+			"--pid, "
 			"--label).",
 			"the recording would be larger than the %llu MB that you may use now",
 			(unsigned long long)(bytes_max(k) >> 20));
@@ -340,8 +341,7 @@ static int make(struct request *q, struct question *a)
 	if (f->until_ns && f->until_ns <= f->since_ns)
 		return refuse(q, "Give a later --until.", "the time to save ends before it begins");
 	if (f->since_ns > now_ns)
-		return refuse(
-			q, "Give an earlier --since.", "the time to save has not come yet");
+		return refuse(q, "Give an earlier --since.", "the time to save has not come yet");
 	if (f->n_cpu > 0 || (f->event && *f->event))
 		return refuse(q, "Choose harts and events when you read the recording.",
 			"all harts and events of that time are saved");

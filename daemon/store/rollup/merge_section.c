@@ -81,8 +81,7 @@ static void bind(struct merge *m, sqlite3_stmt *st)
 		{":fold", m->fold}, {":hour_rows", ROLLUP_HOUR_ROWS},
 		{":hour_loops", ROLLUP_HOUR_LOOPS}, {":harts", HARTS_MAX},
 		{":metrics", MERGE_METRICS_MAX}, {":sample_bytes", SHARE_SAMPLE_BYTES},
-		{":reading_bytes", SHARE_READING_BYTES},
-		{":hide", m->rollup->hide_kernel},
+		{":reading_bytes", SHARE_READING_BYTES}, {":hide", m->rollup->hide_kernel},
 		{":narrow", m->rollup->choice && m->rollup->choice->task}};
 	for (int i = 1; i <= sqlite3_bind_parameter_count(st); i++) {
 		const char *name = sqlite3_bind_parameter_name(st, i);
@@ -94,8 +93,8 @@ static void bind(struct merge *m, sqlite3_stmt *st)
 		if (strcmp(name, ":not_stored") == 0)
 			sqlite3_bind_text(st, i, loss_kinds[LOSS_STORE].name, -1, SQLITE_STATIC);
 		if (strcmp(name, ":truncated") == 0)
-			sqlite3_bind_text(st, i, loss_kinds[LOSS_STACK_TRUNCATED].name, -1,
-				SQLITE_STATIC);
+			sqlite3_bind_text(
+				st, i, loss_kinds[LOSS_STACK_TRUNCATED].name, -1, SQLITE_STATIC);
 		if (strcmp(name, ":over_share") == 0)
 			sqlite3_bind_text(st, i, loss_kinds[LOSS_SHARE].name, -1, SQLITE_STATIC);
 	}

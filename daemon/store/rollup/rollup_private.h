@@ -32,9 +32,9 @@ struct rollup {
 	const char *only;                    /* of one job: "UID JSON"; NULL: of any */
 	const struct extract_choice *choice; /* of these windows and tasks; NULL: of all */
 	bool hide_kernel;
-	bool live;       /* the source need not be sealed */
-	bool is_new;     /* the target has no row yet */
-	int64_t n_rows;  /* of samples and loops that were added */
+	bool live;      /* the source need not be sealed */
+	bool is_new;    /* the target has no row yet */
+	int64_t n_rows; /* of samples and loops that were added */
 };
 
 /* An extract of a job may be small, and each of its 40 trees takes a page at least. */

@@ -25,14 +25,16 @@ EACH_TEST(.end = end, .seconds = 60);
 static void made_windows(void)
 {
 	stored_begin_clock(&s);
-	struct task *mine = stored_task(&s, 100, 100, "mine"), *theirs = stored_task(&s, 200, 200, "theirs");
+	struct task *mine = stored_task(&s, 100, 100, "mine"),
+		    *theirs = stored_task(&s, 200, 200, "theirs");
 	mine->uid = 1000;
 	theirs->uid = 1001;
 	for (uint64_t i = 0; i < 3; i++) {
 		stored_add(&s, &(struct stored_sample){.task = mine});
 		stored_add(&s, &(struct stored_sample){.task = theirs});
 		ck_assert_int_eq(
-			stored_flush(&s, i * (uint64_t)SECOND_NS, (i + 1) * (uint64_t)SECOND_NS), 0);
+			stored_flush(&s, i * (uint64_t)SECOND_NS, (i + 1) * (uint64_t)SECOND_NS),
+			0);
 	}
 	stored_seal(&s);
 }
@@ -79,11 +81,13 @@ TEST(a_filter_s_time_is_that_of_queries)
 {
 	made_windows();
 	const int64_t t = stored_number(s.db, "SELECT min(realtime_ns) FROM window");
-	ck_assert_str_eq(chosen(0, 0, &(struct query_filter){.since_ns = t + SECOND_NS - 1}), "123");
+	ck_assert_str_eq(
+		chosen(0, 0, &(struct query_filter){.since_ns = t + SECOND_NS - 1}), "123");
 	ck_assert_str_eq(chosen(0, 0, &(struct query_filter){.since_ns = t + SECOND_NS}), "23");
 	ck_assert_str_eq(chosen(0, 0, &(struct query_filter){.until_ns = t + SECOND_NS}), "1");
-	ck_assert_str_eq(
-		chosen(0, 0, &(struct query_filter){.since_ns = t + SECOND_NS, .until_ns = t + SECOND_NS + 1}),
+	ck_assert_str_eq(chosen(0, 0,
+				 &(struct query_filter){
+					 .since_ns = t + SECOND_NS, .until_ns = t + SECOND_NS + 1}),
 		"2");
 	ck_assert_str_eq(chosen(0, 0, &(struct query_filter){.since_ns = t + 3 * SECOND_NS}), "");
 }
@@ -92,19 +96,22 @@ TEST(tasks_are_those_of_the_user_or_of_the_filter)
 {
 	static const char *const comm[] = {"theirs"};
 	made_windows();
-	ck_assert_str_eq(chosen(0, 0, &(struct query_filter){.only_uid = true, .uid = 1000}), "123");
+	ck_assert_str_eq(
+		chosen(0, 0, &(struct query_filter){.only_uid = true, .uid = 1000}), "123");
 	ck_assert(c.task[task_id("mine")] && !c.task[task_id("theirs")] && !c.task[0]);
 	(void)chosen(0, 0, &(struct query_filter){.comm = comm, .n_comms = 1});
 	ck_assert(!c.task[task_id("mine")] && c.task[task_id("theirs")] && !c.task[0]);
-	(void)chosen(0, 0, &(struct query_filter){.only_uid = true, .uid = 1000, .comm = comm, .n_comms = 1});
+	(void)chosen(0, 0,
+		&(struct query_filter){.only_uid = true, .uid = 1000, .comm = comm, .n_comms = 1});
 	ck_assert(!c.task[task_id("mine")] && !c.task[task_id("theirs")]);
 }
 
 TEST(harts_and_events_choose_nothing)
 {
 	made_windows();
-	ck_assert_str_eq(
-		chosen(0, 0, &(struct query_filter){.cpu = (uint32_t[]){9}, .n_cpus = 1, .event = "no such"}),
+	ck_assert_str_eq(chosen(0, 0,
+				 &(struct query_filter){
+					 .cpu = (uint32_t[]){9}, .n_cpus = 1, .event = "no such"}),
 		"123");
 	ck_assert_ptr_null(c.task);
 }
@@ -116,7 +123,8 @@ TEST(a_damaged_source_fails)
 	sqlite3_close(s.db);
 	s.db = NULL;
 	ck_assert_int_eq(sqlite3_open(":memory:", &s.db), SQLITE_OK);
-	ck_assert_int_eq(query_choose(s.db, &all, &(struct query_filter){0}, &c, &error), QUERY_FAILED);
+	ck_assert_int_eq(
+		query_choose(s.db, &all, &(struct query_filter){0}, &c, &error), QUERY_FAILED);
 	ck_assert_int_eq(error.kind, MPERF__FAILURE_KIND__FAILURE_BROKEN);
 	ck_assert(!c.window && !c.task);
 }
