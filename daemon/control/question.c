@@ -31,6 +31,8 @@
 /* Time for names that came after the samples, of one question. */
 #define LATER_PRIVATE_NS (60ull * 1000000000u)
 #define LATER_SERVICE_NS (5ull * 1000000000u)
+/* Programs answer within a millisecond, unless they are not running at all. */
+#define ROUND_NS 300000000u
 
 DEFINE_CLEANUP(struct later *, later_free)
 
@@ -158,6 +160,20 @@ int question_add_metrics(struct request *q, struct question *a, char *const *nam
 	a->metrics = (struct query_metrics){a->cores, name, n};
 	a->query.metrics = &a->metrics;
 	return request_read_machine(q, &machine);
+}
+
+void question_ask_programs(const struct request *q, struct question *a)
+{
+	const struct service *service = q->peer->options->service;
+	struct feed *feed = service && service->walk ? service->walk->feed : NULL;
+	if (!feed || a->filter.until_ns)
+		return;
+	const uint64_t before = feed_rounds(feed);
+	const struct feed_reach reach = request_feed_reach(q);
+	const uint32_t n = feed_ask(feed, &reach, a->filter.n_pids == 1 ? a->filter.pid[0] : 0);
+	a->fresh = n > 0;
+	a->n_rounds = before + n;
+	a->rounds_until_ns = kernel_real.now_ns(NULL) + ROUND_NS;
 }
 
 /* --- in the child ----------------------------------------------------------------------------- */

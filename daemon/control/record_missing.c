@@ -73,25 +73,34 @@ static void find_gaps(const struct store_part *part, size_t n, int64_t since_ns,
 	add_gap(ret_gaps, at, until_ns && until_ns < now_ns ? until_ns : now_ns);
 }
 
-static void say_missing(
-	const struct gaps *g, const char *boot_since, bool has_sums, char *says, size_t size)
+/* Has the store sums of minutes or hours of this time? */
+static bool has_sums(const struct store_part *part, size_t n, int64_t from, int64_t to)
 {
-	char from[40], to[40], more[48] = "";
-	int n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (part[i].file->tier != TIER_WINDOW && part[i].since_ns < to &&
+			part[i].until_ns > from)
+			return true;
+	return false;
+}
+
+/* boot_since: "" if all of that time is of one boot; sums: there are some of the first gap. */
+static void say_missing(
+	const struct gaps *g, const char *boot_since, bool sums, char *says, size_t size)
+{
+	char from[40], to[40], more[48] = "", boot[160] = "", gap[256] = "";
 	if (*boot_since)
-		n = snprintf(says, size,
+		snprintf(boot, sizeof(boot),
 			"samples before %s are of an earlier boot, and a recording has one boot: "
-			"save them with --until; ",
+			"save them with --until",
 			boot_since);
 	if (g->n > 1)
 		snprintf(more, sizeof(more), " and %zu other gap%s", g->n - 1, g->n > 2 ? "s" : "");
-	if (g->n > 0 && n >= 0 && (size_t)n < size)
-		n += snprintf(says + n, size - (size_t)n, "the recording lacks %s to %s%s, %s; ",
+	if (g->n > 0)
+		snprintf(gap, sizeof(gap),
+			"the recording lacks %s to %s%s, of which the store has %s",
 			moment(g->from, from), moment(g->to, to), more,
-			has_sums ? "of which the store has only sums of minutes or hours"
-				 : "of which the store has nothing");
-	if (n > 2 && (size_t)n < size)
-		says[n - 2] = '\0';
+			sums ? "only sums of minutes or hours" : "nothing");
+	snprintf(says, size, "%s%s%s", boot, *boot && *gap ? "; " : "", gap);
 }
 
 /* The start of the oldest windows; 0: there are none. */
@@ -127,7 +136,6 @@ int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *
 	_cleanup_(freep) struct store_part *part = NULL, *finest = NULL;
 	struct service *service = q->peer->options->service;
 	size_t n_parts = 0, n_finest = 0;
-	bool has_sums = false;
 	struct gaps gaps;
 	char boot_since[40] = "";
 	int r = service_select(service, since_ns, until_ns, TIER_WINDOW, &part, &n_parts);
@@ -136,16 +144,15 @@ int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *
 			service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n_finest; i++)
-		has_sums |= finest[i].file->tier != TIER_WINDOW;
 	*ret_says = '\0';
 	if (n_parts == 0)
-		return has_sums ? refuse_sums(q, service->store) : 0;
+		return has_sums(finest, n_finest, 0, INT64_MAX) ? refuse_sums(q, service->store)
+								: 0;
 	const size_t first = first_of_boot(part, n_parts);
 	if (first > 0)
 		moment(part[first].since_ns, boot_since);
 	find_gaps(part + first, n_parts - first, first > 0 ? part[first].since_ns : since_ns,
 		until_ns, &gaps);
-	say_missing(&gaps, boot_since, has_sums, ret_says, n);
+	say_missing(&gaps, boot_since, has_sums(finest, n_finest, gaps.from, gaps.to), ret_says, n);
 	return 0;
 }

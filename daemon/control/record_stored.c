@@ -347,6 +347,7 @@ static int make(struct request *q, struct question *a)
 			"all harts and events of that time are saved");
 	question_about_files(q, a, NULL, 0, f);
 	a->coarsest = TIER_WINDOW;
+	question_ask_programs(q, a);
 	a->fresh = !f->until_ns || f->until_ns > now_ns;
 	a->labels = no_labels;
 	a->know = prepare;

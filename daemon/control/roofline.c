@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * roofline, blocks and parallel. A running program holds the counts since its last round in its own
- * memory. So before we query the service's store, we request a round from the programs, and wait
- * briefly, so that the answer still seems prompt. A file gets no more counts, so it is read at
- * once.
+ * memory, so before we query the service's store, we request a round from the programs. A file gets no
+ * more counts, so it is read at once.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,8 +21,6 @@
 
 /* Bytes of a file that MPERF_OUTPUT named; a program of a thousand threads writes some MB. */
 #define OUTPUT_BYTES_MAX (1ll << 30)
-/* Programs answer within a millisecond, unless they are not running at all. */
-#define ROUND_NS 300000000u
 
 static struct feed *feed_of(const struct request *q)
 {
@@ -81,22 +78,6 @@ static int choose(struct request *q, const Mperf__RooflineRequest *m)
 			       "process %d does not report its counts to this service", pid)
 			       ?: 1;
 	}
-}
-
-/* --- asking programs for a round -------------------------------------------------------------- */
-
-/* Ask programs to report (only one if the question names one), and wait for them. */
-static void ask_programs(const struct request *q, struct question *a)
-{
-	struct feed *feed = feed_of(q);
-	if (!feed || a->filter.until_ns)
-		return;
-	const uint64_t before = feed_rounds(feed);
-	const struct feed_reach reach = request_feed_reach(q);
-	const uint32_t n = feed_ask(feed, &reach, a->filter.n_pids == 1 ? a->filter.pid[0] : 0);
-	a->fresh = n > 0;
-	a->n_rounds = before + n;
-	a->rounds_until_ns = kernel_real.now_ns(NULL) + ROUND_NS;
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -179,7 +160,7 @@ static int find_counts(struct request *q, struct question *a)
 {
 	struct machine machine; /* reads the platform database, whose formulas are needed */
 	if (question_is_of_store(q, a)) {
-		ask_programs(q, a);
+		question_ask_programs(q, a);
 		return 0;
 	}
 	if (!q->peer->options->private)

@@ -323,6 +323,9 @@ def test_what_a_recording_cannot_have_is_said(build):
                                folder / "sums.mprf", check=False)
             assert done.returncode == 1 and "only sums of minutes or hours" in done.stderr, done.stderr
             assert "Save a time that it has in full, from 20" in done.stderr, done.stderr
+            said = saved(service.ctl("record", "--since", at(now - 21 * HOUR), "--until", at(now - HOUR + 60), "-o",
+                                     folder / "part.mprf"))
+            assert "of which the store has only sums of minutes or hours" in said, said
             assert not (folder / "sums.mprf").exists()
 
             said = saved(service.ctl("record", "--since", "-24h", "-o", folder / "both.mprf"))

@@ -67,7 +67,8 @@ static struct extract_choice of_user(uint32_t uid)
 	memset(tasks, 0, sizeof(tasks));
 	memset(windows, 1, sizeof(windows));
 	for (uint32_t i = 1; i < sizeof(tasks); i++) {
-		snprintf(sql, sizeof(sql), "SELECT count(*) FROM task WHERE id = %u AND uid = %u", i, uid);
+		snprintf(sql, sizeof(sql), "SELECT count(*) FROM task WHERE id = %u AND uid = %u",
+			i, uid);
 		tasks[i] = stored_number(s.db, sql) == 1;
 	}
 	return (struct extract_choice){windows, sizeof(windows) - 1, tasks, sizeof(tasks) - 1};
@@ -86,16 +87,24 @@ TEST(an_extract_of_everything_is_the_source)
 	struct extract_choice all = {0};
 	made_jobs();
 	extract_choice(&all, &(struct extract){0});
-	is_the_same("SELECT group_concat(start_ns || ' ' || end_ns || ' ' || realtime_ns) FROM window");
-	is_the_same("SELECT group_concat(x) FROM (SELECT window || t.comm || t.tid || p.comm || hart || "
-		    "coalesce(t.uid, '-') || coalesce(t.account, '-') || count || weight_ns || truncated x "
-		    "FROM sample s JOIN task t ON t.id = s.task JOIN task p ON p.id = t.process ORDER BY x)");
+	is_the_same(
+		"SELECT group_concat(start_ns || ' ' || end_ns || ' ' || realtime_ns) FROM window");
+	is_the_same("SELECT group_concat(x) FROM (SELECT window || t.comm || t.tid || p.comm || "
+		    "hart || "
+		    "coalesce(t.uid, '-') || coalesce(t.account, '-') || count || weight_ns || "
+		    "truncated x "
+		    "FROM sample s JOIN task t ON t.id = s.task JOIN task p ON p.id = t.process "
+		    "ORDER BY x)");
 	is_the_same("SELECT group_concat(x) FROM (SELECT value || ' ' || enabled_ns || ' ' || "
 		    "coalesce(running_ns, '-') x FROM reading ORDER BY x)");
-	is_the_same("SELECT group_concat(x) FROM (SELECT window || cause || hart || count x FROM loss ORDER BY x)");
-	is_the_same("SELECT group_concat(x) FROM (SELECT t.comm || s.uid || labels x FROM task_label_set l "
-		    "JOIN label_set s ON s.id = l.label_set JOIN task t ON t.id = l.task ORDER BY x)");
-	is_the_same("SELECT group_concat(x) FROM (SELECT window || comm || subprogram || value x FROM loop_count "
+	is_the_same("SELECT group_concat(x) FROM (SELECT window || cause || hart || count x FROM "
+		    "loss ORDER BY x)");
+	is_the_same(
+		"SELECT group_concat(x) FROM (SELECT t.comm || s.uid || labels x FROM "
+		"task_label_set l "
+		"JOIN label_set s ON s.id = l.label_set JOIN task t ON t.id = l.task ORDER BY x)");
+	is_the_same("SELECT group_concat(x) FROM (SELECT window || comm || subprogram || value x "
+		    "FROM loop_count "
 		    "JOIN task ON task.id = task JOIN loop_site o ON o.id = loop ORDER BY x)");
 }
 
@@ -108,14 +117,18 @@ TEST(chosen_windows_are_taken_from_the_first_to_the_last)
 			memset(windows, 0, sizeof(windows));
 			memset(windows + first, 1, (size_t)(last - first + 1));
 			extract_choice(&some, &(struct extract){0});
-			ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM window"), last - first + 1);
-			ck_assert_int_eq(stored_number(extracted, "SELECT min(start_ns) FROM window"),
+			ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM window"),
+				last - first + 1);
+			ck_assert_int_eq(
+				stored_number(extracted, "SELECT min(start_ns) FROM window"),
 				(first - 1) * 5 * (int64_t)SECOND);
 			ck_assert_int_eq(stored_number(extracted, "SELECT max(end_ns) FROM window"),
 				last * 5 * (int64_t)SECOND);
-			ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM loss"), last - first + 1);
-			ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM sample WHERE window NOT IN "
-								  "(SELECT id FROM window)"),
+			ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM loss"),
+				last - first + 1);
+			ck_assert_int_eq(stored_number(extracted,
+						 "SELECT count(*) FROM sample WHERE window NOT IN "
+						 "(SELECT id FROM window)"),
 				0);
 			sqlite3_close(extracted);
 			extracted = NULL;
@@ -137,8 +150,11 @@ TEST(an_extract_of_a_user_has_their_tasks_and_all_windows)
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM window"), 4);
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM loop_count"), 0);
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM loop_site"), 0);
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(uid || labels) FROM label_set"), "1001" MINE);
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(name) FROM function"), "hidden");
+	ck_assert_str_eq(
+		stored_string(extracted, "SELECT group_concat(uid || labels) FROM label_set"),
+		"1001" MINE);
+	ck_assert_str_eq(
+		stored_string(extracted, "SELECT group_concat(name) FROM function"), "hidden");
 }
 
 static bool has_bytes(const char *path, const char *text)
@@ -153,7 +169,8 @@ static bool has_bytes(const char *path, const char *text)
 
 TEST(no_byte_of_an_extract_is_of_others)
 {
-	static const char *const secret[] = {"secret-shell", "mine", "worker", "/bin/mine", "\"job\":\"b\"", "hot"};
+	static const char *const secret[] = {
+		"secret-shell", "mine", "worker", "/bin/mine", "\"job\":\"b\"", "hot"};
 	struct extract_choice user;
 	made_jobs();
 	user = of_user(1001);
@@ -172,7 +189,8 @@ TEST(a_job_and_a_choice_narrow_both)
 	windows[1] = false;
 	extract_choice(&some, &(struct extract){.uid = 1000, .labels = MINE});
 	ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM sample"), 3);
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(start_ns) FROM window"), "10000000000");
+	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(start_ns) FROM window"),
+		"10000000000");
 }
 
 TEST(a_chosen_thread_brings_the_name_of_its_process_and_not_its_samples)
@@ -182,8 +200,10 @@ TEST(a_chosen_thread_brings_the_name_of_its_process_and_not_its_samples)
 	memset(tasks, 0, sizeof(tasks));
 	tasks[stored_number(s.db, "SELECT id FROM task WHERE comm = 'worker'")] = true;
 	extract_choice(&thread, &(struct extract){0});
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(t.comm || ' ' || p.comm || ' ' || count) FROM "
-						  "sample s JOIN task t ON t.id = s.task JOIN task p ON p.id = t.process"),
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(t.comm || ' ' || p.comm || ' ' || count) FROM "
+			"sample s JOIN task t ON t.id = s.task JOIN task p ON p.id = t.process"),
 		"worker mine 2,worker mine 2");
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM loop_count"), 0);
 }
@@ -192,7 +212,8 @@ TEST(stacks_that_end_early_are_those_of_the_chosen_tasks)
 {
 	struct extract_choice user;
 	stored_begin_clock(&s);
-	struct task *mine = stored_task(&s, 100, 100, "mine"), *theirs = stored_task(&s, 200, 200, "theirs");
+	struct task *mine = stored_task(&s, 100, 100, "mine"),
+		    *theirs = stored_task(&s, 200, 200, "theirs");
 	mine->uid = 1000;
 	theirs->uid = 1001;
 	stored_add(&s, &(struct stored_sample){.task = mine, .count = 3, .truncated = true});
@@ -202,7 +223,8 @@ TEST(stacks_that_end_early_are_those_of_the_chosen_tasks)
 	stored_seal(&s);
 	user = of_user(1000);
 	extract_choice(&user, &(struct extract){0});
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(cause || ' ' || count) FROM loss"),
+	ck_assert_str_eq(
+		stored_string(extracted, "SELECT group_concat(cause || ' ' || count) FROM loss"),
 		"ring overrun 2,truncated stack 3");
 }
 
@@ -213,13 +235,16 @@ static void made_kernel(void)
 	struct task *mine = stored_task(&s, 100, 100, "mine");
 	struct frame *user = stored_function(&s, "/bin/mine", "main");
 	struct frame *kernel[] = {stored_frame(&s, FILE_KERNEL, "[kernel]", 4096),
-		stored_frame(&s, FILE_KERNEL, "[kernel]", 8192), stored_frame(&s, FILE_MODULE, "[secretmod]", 77)};
+		stored_frame(&s, FILE_KERNEL, "[kernel]", 8192),
+		stored_frame(&s, FILE_MODULE, "[secretmod]", 77)};
 	stored_name(kernel[0], "secret_entry@arch/secret.c:9", NULL);
 	stored_name(kernel[1], "secret_read", NULL);
 	stored_name(kernel[2], "secret_driver", NULL);
 	mine->uid = 1000;
-	stored_add(&s, &(struct stored_sample){.task = mine, .frame = {kernel[2], kernel[1], kernel[0], user}});
-	stored_add(&s, &(struct stored_sample){.task = mine, .frame = {kernel[1], kernel[0], user}});
+	stored_add(&s, &(struct stored_sample){
+			       .task = mine, .frame = {kernel[2], kernel[1], kernel[0], user}});
+	stored_add(
+		&s, &(struct stored_sample){.task = mine, .frame = {kernel[1], kernel[0], user}});
 	stored_add(&s, &(struct stored_sample){.task = mine, .frame = {kernel[0]}});
 	stored_add(&s, &(struct stored_sample){.task = mine, .frame = {user}});
 	stored_seal(&s);
@@ -233,12 +258,16 @@ TEST(a_hidden_kernel_is_one_function_and_one_frame_of_a_stack)
 	char folded[1024];
 	made_kernel();
 	extract_choice(&all, &(struct extract){.hide_kernel = true});
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(kind || path || coalesce(build_id, '')) FROM file "
-						  "WHERE kind IN (2, 3)"),
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(kind || path || coalesce(build_id, '')) FROM file "
+			"WHERE kind IN (2, 3)"),
 		"2[kernel]");
-	ck_assert_str_eq(stored_string(extracted, "SELECT group_concat(offset || ' ' || r.state || ' ' || name) FROM "
-						  "frame r JOIN file f ON f.id = r.file JOIN place p ON p.frame = r.id "
-						  "JOIN function u ON u.id = p.function WHERE kind = 2"),
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(offset || ' ' || r.state || ' ' || name) FROM "
+			"frame r JOIN file f ON f.id = r.file JOIN place p ON p.frame = r.id "
+			"JOIN function u ON u.id = p.function WHERE kind = 2"),
 		"0 2 [kernel]");
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM stack"), 3);
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM sample"), 3);
@@ -257,7 +286,9 @@ TEST(a_kernel_that_is_hidden_in_two_files_stays_one)
 	snprintf(again, sizeof(again), "%s/again.mprf", s.folder);
 	ck_assert_int_eq(link(s.path, again), 0);
 	const char *const source[] = {s.path, again};
-	ck_assert_int_eq(extract_as(&(struct extract){.hide_kernel = true, .source = source, .n_sources = 2}), 0);
+	ck_assert_int_eq(extract_as(&(struct extract){
+				 .hide_kernel = true, .source = source, .n_sources = 2}),
+		0);
 	ck_assert_int_eq(segment_open(target, &extracted, &e), 0);
 	ck_assert_int_eq(stored_number(extracted, "SELECT sum(count) FROM sample"), 8);
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM stack"), 3);
@@ -289,12 +320,16 @@ TEST(a_chosen_extract_beyond_its_room_leaves_no_file)
 	struct task *task = stored_task(&s, 100, 100, "mine");
 	for (int i = 0; i < 2000; i++) {
 		snprintf(name, sizeof(name), "a_function_with_a_name_that_takes_some_bytes_%d", i);
-		stored_add(&s, &(struct stored_sample){
-				       .task = task, .frame = {stored_function(&s, "/bin/mine", name)}});
+		stored_add(&s, &(struct stored_sample){.task = task,
+				       .frame = {stored_function(&s, "/bin/mine", name)}});
 	}
 	stored_seal(&s);
 	const char *const source[] = {s.path};
-	struct extract e = {.source = source, .n_sources = 1, .choose = choose, .userdata = &all, .bytes_max = 1};
+	struct extract e = {.source = source,
+		.n_sources = 1,
+		.choose = choose,
+		.userdata = &all,
+		.bytes_max = 1};
 	ck_assert_int_eq(extract_as(&e), EXTRACT_TOO_LARGE);
 	e.bytes_max = ROOMY;
 	ck_assert_int_eq(extract_as(&e), 0);
@@ -308,7 +343,8 @@ TEST(a_source_that_is_skipped_fails_or_is_damaged_leaves_the_others_as_they_are)
 	snprintf(again, sizeof(again), "%s/again.mprf", s.folder);
 	ck_assert_int_eq(link(s.path, again), 0);
 	const char *const source[] = {s.path, again};
-	struct extract of = {.source = source, .n_sources = 2, .choose = skip_first, .broken = note_broken};
+	struct extract of = {
+		.source = source, .n_sources = 2, .choose = skip_first, .broken = note_broken};
 	ck_assert_int_eq(extract_as(&of), 0);
 	ck_assert_int_eq(segment_open(target, &extracted, &e), 0);
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM window"), 4);
