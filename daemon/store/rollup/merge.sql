@@ -15,8 +15,8 @@
 --   d_of(id)         the entry of the side's row id; 0: none
 --   d_row(entry)     its row in the target; NULL: none
 --   d_give(entry, payer)   the same; without a row it gets a new one, noted in temp.new_d
--- text(x) is the number of a text, words(n) its text. damage(what) refuses the file. takes(task): an extract takes
--- the samples of this task of the source, by id.
+-- text(x) is the number of a text, words(n) its text. line(argv) is arguments as one text. damage(what) refuses the file.
+-- takes(task): an extract takes the samples of this task of the source, by id.
 --
 -- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the job of an extract, NULL: any; :narrow 1: it takes
 -- only some tasks; :hide 1: code of the kernel becomes one function (extract.h).
@@ -103,13 +103,14 @@ SELECT CASE WHEN parent < 0 OR parent >= id THEN damage('a stack comes before it
 	FROM @stack ORDER BY id;
 -- A task becomes its process, except in an extract, which has its threads, too, and of a thread that it takes also the
 -- process. The key is pid, start, name, control group, owner and labels, so a process that changed one of them has
--- several rows. In the hour tier the key is that of a program. The last row of a process is read first, since it has
--- the end.
+-- several rows, and in an extract also one that executed another program of the same name. In the hour tier the key is
+-- that of a program. The last row of a process is read first, since it has the end.
 DELETE FROM temp.member;
 INSERT INTO temp.member SELECT t.id, coalesce(p.id, t.id), '@' = 'main.' OR takes(t.id) FROM @task t
 	LEFT JOIN @task p ON p.id = t.process AND p.id BETWEEN 1 AND 1 << 24 WHERE t.id BETWEEN 1 AND 1 << 24;
 SELECT task_entry(t.id,
-		CASE WHEN :tier = 2 THEN text(comm) ELSE text(coalesce(comm, '') || char(10) || coalesce(c.path, ''))
+		CASE WHEN :tier = 2 THEN text(comm) ELSE text(coalesce(comm, '') || char(10) || coalesce(c.path, '')
+				|| CASE :tier WHEN 0 THEN char(10) || line(argv) ELSE '' END)
 			| (labels_of(l.label_set) << 32) END,
 		CASE :tier WHEN 2 THEN text(exe) WHEN 1 THEN pid ELSE (pid << 32) | (tid & 0xffffffff) END,
 		CASE :tier WHEN 2 THEN labels_of(l.label_set) << 32

@@ -3,6 +3,7 @@
 /* Functions that merge.sql calls, beside those of dictionaries: sums with less detail, shares, texts, notes */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/naming/file.h"
@@ -188,6 +189,22 @@ static void f_words(sqlite3_context *c, int n, sqlite3_value **v)
 		sqlite3_result_text(c, text, -1, SQLITE_TRANSIENT);
 }
 
+/* Arguments end with NUL each, where a text would end. */
+static void f_line(sqlite3_context *c, int n, sqlite3_value **v)
+{
+	const char *bytes = sqlite3_value_blob(v[0]);
+	const int n_bytes = sqlite3_value_bytes(v[0]);
+	char *line = malloc((size_t)n_bytes + 1);
+	(void)n;
+	if (!line) {
+		sqlite3_result_error_nomem(c);
+		return;
+	}
+	for (int i = 0; i < n_bytes; i++)
+		line[i] = bytes[i] ? bytes[i] : '\x1f';
+	sqlite3_result_text(c, line, n_bytes, free);
+}
+
 static void f_damage(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	(void)n;
@@ -296,7 +313,7 @@ int merge_functions(struct merge *m)
 		{"our_key", 1, f_our_key}, {"leaf", 1, f_leaf}, {"fold_key", 2, f_fold_key},
 		{"payer", 1, f_payer}, {"share_key", 1, f_share_key},
 		{"share_charge", 3, f_share_charge}, {"charge", -1, f_charge},
-		{"takes", 1, f_takes}};
+		{"takes", 1, f_takes}, {"line", 1, f_line}};
 	int rc = SQLITE_OK;
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain) && rc == SQLITE_OK; i++)
 		rc = merge_add(m, plain[i].name, plain[i].n, plain[i].f, m);

@@ -208,6 +208,28 @@ TEST(a_chosen_thread_brings_the_name_of_its_process_and_not_its_samples)
 	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM loop_count"), 0);
 }
 
+/* As ccache does, which executes the compiler: a query shows the arguments of the one that was sampled. */
+TEST(a_process_that_executed_another_program_of_the_same_name_keeps_both_arguments)
+{
+	struct extract_choice first = {.window = windows, .n_windows = 2};
+	stored_begin_clock(&s);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct task *task = stored_task(&s, 100, 100, "cc");
+		task->argv = i == 0 ? strdup("cc") : strdup("/usr/bin/cc");
+		task->n_argv = (uint32_t)strlen(task->argv) + 1;
+		stored_add(&s, &(struct stored_sample){.task = task});
+		ck_assert_int_eq(stored_flush(&s, i * SECOND, (i + 1) * SECOND), 0);
+	}
+	stored_seal(&s);
+	memset(windows, 0, sizeof(windows));
+	windows[1] = true;
+	extract_choice(&first, &(struct extract){0});
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(rtrim(CAST(argv AS TEXT), char(0))) FROM task"),
+		"cc");
+}
+
 TEST(stacks_that_end_early_are_those_of_the_chosen_tasks)
 {
 	struct extract_choice user;
