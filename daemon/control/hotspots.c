@@ -11,11 +11,17 @@
 /* Wall time is of all samples of CPU time. 0; positive after a refusal; -errno. */
 static int check_wall(struct request *q, bool wall, const Mperf__Filter *filter, size_t n_metrics)
 {
-	if (!wall || (!(filter && filter->event && *filter->event) && n_metrics == 0))
-		return 0;
-	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for one of them.",
-		       "wall time has no %s", n_metrics ? "metrics" : "events")
-		       ?: 1;
+	if (wall && filter && filter->event && *filter->event)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Leave out --wall, or --event.",
+			       "wall time is of CPU time, not of the event %s", filter->event)
+			       ?: 1;
+	if (wall && n_metrics > 0)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			       "Leave out --wall, or -M.",
+			       "metrics are of counts, which have no wall time")
+			       ?: 1;
+	return 0;
 }
 
 /* --- hotspots --------------------------------------------------------------------------------- */

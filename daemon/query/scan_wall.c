@@ -256,7 +256,7 @@ static int scan_wall(struct loaded *l, const struct row_filter *f, struct scan_n
 			"known of them");
 	if (f->asked)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Record without -c, or with -e cpu-clock",
+			"Record again without -c",
 			"the samples of %s stand for occurrences, not for time", l->path);
 	struct wall_scan *s = calloc(1, sizeof(*s));
 	if (!s)
