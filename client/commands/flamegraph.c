@@ -7,92 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/flamegraph/flame.h"
-#include "client/flamegraph/page.h"
-#include "client/measure/capture.h"
+#include "client/commands/flamegraph_ask.h"
 #include "client/options/command.h"
 #include "client/show/page.h"
-#include "client/show/reply.h"
 #include "proto/base/memory.h"
 
-struct drawing {
-	const struct options *options;
-	struct source_request from;
-	struct flame *flame;
-	char *provenance_line, *event;
-	double counted; /* share of the samples */
-	bool kept;      /* by the service */
-	bool folded;    /* as text: --folded, or export --as folded */
-};
-
-static int take(void *userdata, const Mperf__Answer *a)
+static bool is_folded(const struct options *o)
 {
-	struct drawing *d = userdata;
-	if (a->body_case == MPERF__ANSWER__BODY_PROVENANCE) {
-		free(d->provenance_line);
-		free(d->event);
-		d->provenance_line = reply_provenance_line(a->provenance);
-		d->event = strdup(a->provenance->event);
-		d->counted = 1 - a->provenance->uncounted_share;
-		return d->provenance_line && d->event ? 0 : -ENOMEM;
-	}
-
-	int r = flame_add(d->flame, a);
-	if (r == FLAME_TOO_LARGE)
-		say_failure("the call tree is too large to draw",
-			"Narrow it with --pid, --comm, --cpu, --since or --until");
-	else if (r == FLAME_MALFORMED)
-		say_failure("mperfd sent a malformed call tree",
-			"Install mperfctl and mperfd of the same version");
-	return r;
+	return o->folded || (o->as && strcmp(o->as, "folded") == 0);
 }
 
-/* baseline: the recording of --diff; NULL: the source. */
-static int ask(struct source *s, struct drawing *d, char *baseline)
+static const char *path_of(const struct options *o)
 {
-	Mperf__Filter filter;
-	Mperf__FlamegraphRequest flamegraph = MPERF__FLAMEGRAPH_REQUEST__INIT;
-	Mperf__Request request = MPERF__REQUEST__INIT;
-	request.body_case = MPERF__REQUEST__BODY_FLAMEGRAPH;
-	request.flamegraph = &flamegraph;
-	flamegraph.wall = d->options->wall;
-	source_narrow(s, &d->from, &request, &filter);
-	if (baseline) {
-		flamegraph.path = &baseline;
-		flamegraph.n_path = 1;
-	}
-	return source_ask(s, &request, take, d);
-}
-
-/* Ask for the recording of --diff, if it is given, and then for the source. */
-static int ask_all(struct source *s, struct drawing *d)
-{
-	_cleanup_(freep) char *path = NULL, *event = NULL;
-	if (!d->options->earlier)
-		return ask(s, d, NULL);
-	path = source_absolute(d->options->earlier);
-	if (!path)
-		return EXIT_FAILED;
-	flame_begin_baseline(d->flame);
-	int exit_status = ask(s, d, path);
-	if (exit_status != 0)
-		return exit_status;
-	flame_end_baseline(d->flame);
-	event = d->event;
-	d->event = NULL;
-	exit_status = ask(s, d, NULL);
-	if (exit_status != 0)
-		return exit_status;
-	if (!event || !d->event || strcmp(event, d->event) != 0) {
-		say_failure("the two recordings were sampled by different events",
-			"Record both with the same -e");
-		return EXIT_USAGE;
-	}
-	return 0;
+	return o->output ? o->output : is_folded(o) ? "-" : "flame.html";
 }
 
 struct file {
-	const struct drawing *drawing;
+	const struct flamegraph *graph;
 	const char *path;
 	size_t n_cut; /* boxes not drawn */
 };
@@ -100,31 +31,32 @@ struct file {
 static int write_into(void *userdata, FILE *f)
 {
 	struct file *file = userdata;
-	const struct drawing *d = file->drawing;
-	const struct options *o = d->options;
-	_cleanup_(freep) char *title = source_title(o, d->kept, "Flame graph");
+	const struct flamegraph *g = file->graph;
+	const struct options *o = g->options;
+	struct flame_view view[N_VIEWS];
+	_cleanup_(freep) char *title = source_title(o, g->kept, "Flame graph");
 	if (!title)
 		return -ENOMEM;
 	struct flame_page page = {
 		.title = title,
-		.event = o->narrowing.of_event ? o->narrowing.of_event
-			 : o->wall             ? "wall time"
-			 : d->event            ? d->event
-					       : "",
-		.provenance = d->provenance_line,
-		.counted = d->counted,
+		.view = view,
+		.n_views = flamegraph_views(g, view),
+		.first = g->has_views ? g->first : 0,
 		.plain = page_is_plain(file->path),
 		.baseline = o->earlier,
 	};
-	return d->folded ? flame_write_folded(d->flame, f)
-			 : flame_page_write(d->flame, &page, f, &file->n_cut);
+	if (!g->has_views && o->narrowing.of_event)
+		view[0].event = o->narrowing.of_event;
+	return is_folded(o) ? flame_write_folded(g->tree[g->first].flame, f)
+			    : flame_page_write(&page, f, &file->n_cut);
 }
 
-static void say_written(const struct drawing *d, const char *path, size_t n_cut)
+static void say_written(const struct flamegraph *g, const char *path, size_t n_cut)
 {
+	const struct flamegraph_tree *t = &g->tree[g->first];
 	char more[64] = "";
 	size_t n_nodes, n_boxes = 0;
-	const struct flame_node *node = flame_nodes(d->flame, &n_nodes);
+	const struct flame_node *node = flame_nodes(t->flame, &n_nodes);
 
 	/* in a comparison: boxes that only the baseline has, which are not drawn */
 	for (size_t i = 0; i < n_nodes; i++)
@@ -134,45 +66,50 @@ static void say_written(const struct drawing *d, const char *path, size_t n_cut)
 		snprintf(more, sizeof(more), ", %zu more %s too narrow to draw", n_cut,
 			n_cut == 1 ? "is" : "are");
 	say_note("wrote %s: %zu box%s%s; %s", path, n_boxes, n_boxes == 1 ? "" : "es", more,
-		d->provenance_line ? d->provenance_line : "");
+		t->provenance_line ? t->provenance_line : "");
 }
 
-static int write_somewhere(const struct drawing *d)
+static int write_somewhere(const struct flamegraph *g)
 {
-	const struct options *o = d->options;
-	const char *path = o->output ? o->output : d->folded ? "-" : "flame.html";
-	struct file file = {.drawing = d, .path = path};
-
-	if (flame_finish(d->flame) < 0) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	int exit_status = page_save(path, o->force, write_into, &file);
+	const char *path = path_of(g->options);
+	struct file file = {.graph = g, .path = path};
+	int exit_status = page_save(path, g->options->force, write_into, &file);
 	if (exit_status == 0 && strcmp(path, "-") != 0)
-		say_written(d, path, file.n_cut);
+		say_written(g, path, file.n_cut);
 	return exit_status;
+}
+
+static bool asks_for_waiting(const struct options *o)
+{
+	const char *event = o->narrowing.of_event;
+	return event && (strcmp(event, "waiting") == 0 || strcmp(event, "off-cpu") == 0);
+}
+
+/* A page has all pictures, unless it is of another event, or of a comparison. */
+static bool has_views(const struct options *o)
+{
+	return !is_folded(o) && !page_is_plain(path_of(o)) && !o->earlier &&
+	       o->sampling.n_events == 0 && (!o->narrowing.of_event || asks_for_waiting(o)) &&
+	       !(o->wall && o->narrowing.of_event); /* refused */
 }
 
 int client_flamegraph(const struct options *o)
 {
-	struct drawing d = {.options = o,
+	struct flamegraph g = {.options = o,
 		.from = source_request_of(o),
-		.folded = o->folded || (o->as && strcmp(o->as, "folded") == 0)};
+		.first = o->wall               ? VIEW_WALL
+			 : asks_for_waiting(o) ? VIEW_WAITING
+					       : VIEW_CPU,
+		.has_views = has_views(o)};
 	struct source s;
 	int exit_status;
 
-	if (flame_new(&d.flame) < 0) {
-		say_failure("out of memory", "Free some memory, and try again");
-		return EXIT_FAILED;
-	}
-	if (source_start(&s, &d.from, &exit_status) == 0)
-		exit_status = ask_all(&s, &d);
-	d.kept = s.kept;
+	if (source_start(&s, &g.from, &exit_status) == 0)
+		exit_status = flamegraph_ask(&g, &s);
+	g.kept = s.kept;
 	source_clear(&s);
 	if (exit_status == 0)
-		exit_status = write_somewhere(&d);
-	flame_free(d.flame);
-	free(d.provenance_line);
-	free(d.event);
+		exit_status = write_somewhere(&g);
+	flamegraph_clear(&g);
 	return exit_status;
 }

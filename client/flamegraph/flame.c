@@ -57,6 +57,7 @@ static const char *const kind_names[N_FLAME_KINDS] = {
 	[FLAME_KERNEL] = "kernel",
 	[FLAME_JIT] = "jit",
 	[FLAME_INLINED] = "inlined",
+	[FLAME_WAITING] = "waiting",
 };
 
 const char *flame_kind_name(enum flame_kind kind)

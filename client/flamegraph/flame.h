@@ -30,6 +30,7 @@ enum flame_kind {
 	FLAME_KERNEL,
 	FLAME_JIT,
 	FLAME_INLINED,
+	FLAME_WAITING, /* no function: for what a thread waits */
 	N_FLAME_KINDS,
 };
 const char *flame_kind_name(enum flame_kind kind);

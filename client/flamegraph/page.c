@@ -1,32 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The SVG is drawn at a fixed width with the root below, as flame graphs are; the script reads boxes
- * and names back from it, so there is no second copy of the data to escape.
+ * Each picture has its own words: summary, provenance, legend. All are in the page; those of pictures that are not shown
+ * have the attribute hidden, which flame.js moves.
  */
 #include "client/flamegraph/page.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
+#include "client/flamegraph/drawing_private.h"
 #include "client/show/escape.h"
 #include "client/show/page.h"
-#include "proto/base/memory.h"
 #include "proto/syntax/event_name.h"
 #include "proto/syntax/unit.h"
-
-/* Geometry of the drawing, in user units; flame.js reads it from the boxes. */
-#define PAGE_WIDTH 1200.0
-#define ROW_HEIGHT 18
-#define BOX_HEIGHT 17
-#define LABEL_PAD 4
-#define LABEL_BASE 12.5     /* below the box's top */
-#define CHARACTER_WIDTH 6.7 /* 11 px monospace: 0.6 em, rounded up */
-#define LABEL_CHARACTERS_MIN 3
-#define LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
-#define N_SHADES 4
-#define SAME_SHARE 0.001  /* as a share of the whole: a smaller difference has no colour */
-#define HEADING_HEIGHT 44 /* of plain SVG, without a page around it */
 
 static const char body[] =
 #include "client/flamegraph/flame.html.inc"
@@ -34,219 +20,24 @@ static const char body[] =
 static const char own_style[] =
 #include "client/flamegraph/flame.css.inc"
 	;
-static const char svg_style[] =
-#include "client/flamegraph/flame_svg.css.inc"
-	;
 static const char script[] =
 #include "client/flamegraph/flame.js.inc"
 	;
 
-struct drawing {
-	const struct flame_node *node;
-	size_t n_nodes;
-	Mperf__Unit unit;
+struct pictures {
 	const struct flame_page *page;
-	size_t n_cut;
-	uint32_t depth; /* of the deepest box drawn */
-	double height;
-	/* with a baseline: the largest difference of a box, and the share of the baseline whose boxes are gone */
-	double most, gone;
+	struct drawing drawing[FLAME_VIEWS_MAX]; /* as page->view; without a flame: not set */
+	int r;                                   /* of writing */
 };
 
-static bool drawn(const struct drawing *d, const struct flame_node *node)
+static const struct drawing *first_of(const struct pictures *p)
 {
-	return node->depth == 0 || node->total >= FLAME_PAGE_SHARE_MIN * d->node[0].total;
-}
-
-static double part(double value, double whole)
-{
-	return whole > 0 ? value / whole : 0;
-}
-
-/* By how much the share of the box itself has grown, without the boxes above it. */
-static double difference(const struct drawing *d, const struct flame_node *node)
-{
-	return part(node->self, d->node[0].total) - part(node->was_self, d->node[0].was_total);
-}
-
-static void measure_differences(struct drawing *d)
-{
-	for (size_t i = 1; i < d->n_nodes; i++) {
-		const struct flame_node *node = &d->node[i];
-		d->most = fmax(d->most, fabs(difference(d, node)));
-		if (node->total <= 0 && d->node[node->parent].total > 0)
-			d->gone += part(node->was_total, d->node[0].was_total);
-	}
-}
-
-static void measure(struct drawing *d)
-{
-	if (d->page->baseline)
-		measure_differences(d);
-	for (size_t i = 0; i < d->n_nodes; i++) {
-		if (!drawn(d, &d->node[i]))
-			d->n_cut += d->node[i].total > 0;
-		else if (d->node[i].depth > d->depth)
-			d->depth = d->node[i].depth;
-	}
-	d->height = (d->depth + 1.0) * ROW_HEIGHT + (d->page->plain ? HEADING_HEIGHT : 0);
-}
-
-/* Neighbours of one kind should differ; the same function should look the same everywhere. */
-static unsigned shade(const char *label)
-{
-	uint32_t hash = 2166136261u; /* FNV-1a; Source: RFC 9923 */
-	for (; *label; label++)
-		hash = (hash ^ (uint8_t)*label) * 16777619u;
-	return (hash >> 16) % N_SHADES;
+	return &p->drawing[p->page->first];
 }
 
 static void amount(const struct drawing *d, double value, char *ret_text)
 {
 	unit_text(d->unit, value, ret_text);
-}
-
-/* Also for readers without a mouse: the full name, its module, its value. The script splits the
- * lines again. */
-static void write_tooltip(
-	const struct drawing *d, const struct flame_node *node, const char *label, FILE *out)
-{
-	char total[UNIT_TEXT_BYTES], self[UNIT_TEXT_BYTES], share[UNIT_TEXT_BYTES];
-	double whole = d->node[0].total;
-
-	amount(d, node->total, total);
-	amount(d, node->self, self);
-	unit_text(MPERF__UNIT__UNIT_SHARE, whole > 0 ? node->total / whole : 0, share);
-	fputs("<title>", out);
-	escape_markup(out, label);
-	fputc('\n', out);
-	if (node->depth > 0) {
-		escape_markup(out, node->module ? node->module : "unknown module");
-		fprintf(out, " · %s\n", flame_kind_name(node->kind));
-	}
-	escape_markup(out, total);
-	fputs(" · ", out);
-	escape_markup(out, share);
-	fputs(" of all · self ", out);
-	escape_markup(out, self);
-	if (d->page->baseline) {
-		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_total, d->node[0].was_total),
-			share);
-		fputs(" · was ", out);
-		escape_markup(out, share);
-		unit_text(
-			MPERF__UNIT__UNIT_SHARE, part(node->was_self, d->node[0].was_total), share);
-		fputs(", self ", out);
-		escape_markup(out, share);
-		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->self, whole), share);
-		fputs(" → ", out);
-		escape_markup(out, share);
-	}
-	/* samples for which nothing was counted are in the whole and in no box */
-	if (node->samples > 0) {
-		unit_text(MPERF__UNIT__UNIT_SHARE,
-			node->depth > 0 ? node->counted / node->samples : d->page->counted, share);
-		fputs(" · counts of ", out);
-		escape_markup(out, share);
-		fputs(" of its samples", out);
-	}
-	fputs("</title>", out);
-}
-
-static void write_label(const char *label, double width, FILE *out)
-{
-	char cut[512];
-	size_t characters =
-		width > 2 * LABEL_PAD ? (size_t)((width - 2 * LABEL_PAD) / CHARACTER_WIDTH) : 0;
-	if (characters < LABEL_CHARACTERS_MIN)
-		return;
-	size_t n = escape_cut(label, characters);
-	bool whole = label[n] == '\0';
-	if (!whole)
-		n = escape_cut(label, characters - 1);
-	if (n >= sizeof(cut))
-		n = sizeof(cut) - 1;
-	memcpy(cut, label, n);
-	cut[n] = '\0';
-	escape_markup(out, cut);
-	if (!whole)
-		fputs("…", out);
-}
-
-/* The class of a box with a baseline: p for more or m for less, and a digit of strength; e0: about as before. */
-static void write_difference(const struct drawing *d, const struct flame_node *node, FILE *out)
-{
-	const double by = difference(d, node), strength = part(fabs(by), d->most);
-	if (fabs(by) < SAME_SHARE || strength < 1.0 / (2 * N_SHADES))
-		fputs("e0", out);
-	else
-		fprintf(out, "%c%u", by > 0 ? 'p' : 'm',
-			(unsigned)fmin(strength * N_SHADES, N_SHADES - 1));
-}
-
-static void write_box(const struct drawing *d, const struct flame_node *node, FILE *out)
-{
-	static const char letters[N_FLAME_KINDS] = {
-		[FLAME_UNKNOWN] = 'n',
-		[FLAME_USER] = 'u',
-		[FLAME_KERNEL] = 'k',
-		[FLAME_JIT] = 'j',
-		[FLAME_INLINED] = 'i',
-	};
-	double whole = d->node[0].total, scale = whole > 0 ? PAGE_WIDTH / whole : 0;
-	double x = node->start * scale, width = node->depth == 0 ? PAGE_WIDTH : node->total * scale;
-	double y = d->height - (node->depth + 1.0) * ROW_HEIGHT;
-	char raw[LABEL_BYTES_MAX];
-
-	/* Escaped before it is measured: \\x1b is four characters wide. */
-	flame_label(node, raw, sizeof(raw));
-	_cleanup_(freep) char *label = escape_terminal_dup(raw);
-	if (!label)
-		return;
-	fputs("<g class=\"f ", out);
-	if (node->depth == 0)
-		fputs("r0", out);
-	else if (d->page->baseline)
-		write_difference(d, node, out);
-	else
-		fprintf(out, "%c%u", letters[node->kind], shade(label));
-	fputs("\">", out);
-	write_tooltip(d, node, label, out);
-	fprintf(out, "<rect x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%d\" rx=\"2\"/>", x, y,
-		width, BOX_HEIGHT);
-	fprintf(out, "<text x=\"%.2f\" y=\"%.1f\">", x + LABEL_PAD, y + LABEL_BASE);
-	write_label(label, width, out);
-	fputs("</text></g>\n", out);
-}
-
-static void write_heading(const struct drawing *d, FILE *out)
-{
-	fputs("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n"
-	      "<text class=\"heading\" x=\"6\" y=\"18\">",
-		out);
-	escape_markup(out, d->page->title);
-	fputs("</text>\n<text class=\"provenance\" x=\"6\" y=\"34\">", out);
-	escape_markup(out, d->page->provenance ? d->page->provenance : "");
-	fputs("</text>\n", out);
-}
-
-static void write_svg(const struct drawing *d, FILE *out)
-{
-	fprintf(out,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"flame\" class=\"flame\" "
-		"role=\"img\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n",
-		PAGE_WIDTH, d->height, PAGE_WIDTH, d->height);
-	fputs("<title>", out);
-	escape_markup(out, d->page->title);
-	fputs("</title>\n", out);
-	if (d->page->plain)
-		fprintf(out, "<style>\n%s</style>\n", svg_style);
-	if (d->page->plain)
-		write_heading(d, out);
-	for (size_t i = 0; i < d->n_nodes; i++)
-		if (drawn(d, &d->node[i]))
-			write_box(d, &d->node[i], out);
-	fputs("</svg>\n", out);
 }
 
 static void write_comparison(const struct drawing *d, FILE *out)
@@ -265,6 +56,15 @@ static void write_comparison(const struct drawing *d, FILE *out)
 	fputs(" of it are gone", out);
 }
 
+/* What the widths are, for people. */
+static const char *widths_of(const char *event)
+{
+	return !*event                              ? "time"
+	       : strcmp(event, "waiting:hart") == 0 ? "time that threads waited for a CPU"
+	       : strncmp(event, "waiting", strlen("waiting")) == 0 ? "time that threads waited"
+								   : event;
+}
+
 static void write_summary(const struct drawing *d, FILE *out)
 {
 	char total[UNIT_TEXT_BYTES], cut[UNIT_TEXT_BYTES];
@@ -275,9 +75,7 @@ static void write_summary(const struct drawing *d, FILE *out)
 	}
 	amount(d, d->node[0].total, total);
 	fputs("Widths are ", out);
-	escape_markup(out, !*d->page->event                        ? "time"
-			   : event_name_is_waiting(d->page->event) ? "time that threads waited"
-								   : d->page->event);
+	escape_markup(out, widths_of(d->view->event));
 	fputs("; the whole is ", out);
 	escape_markup(out, total);
 	if (d->page->baseline)
@@ -291,58 +89,177 @@ static void write_summary(const struct drawing *d, FILE *out)
 	}
 }
 
-static void write_legend(const struct drawing *d, FILE *out)
+static void write_swatch(const char *class, FILE *out)
+{
+	fprintf(out, "<svg class=\"f %s\"><rect width=\"12\" height=\"12\" rx=\"2\"/></svg>",
+		class);
+}
+
+static void write_legend(const struct flame_page *page, FILE *out)
 {
 	static const struct {
 		const char *class, *says;
 	} kinds[] = {{"u1", "user"}, {"k1", "kernel"}, {"j1", "jit"}, {"i1", "inlined"},
 		{"n1", "unknown"}},
 	  differences[] = {{"p3", "more"}, {"e0", "as before"}, {"m3", "less"}};
-	const size_t n = d->page->baseline ? sizeof(differences) / sizeof(*differences)
-					   : sizeof(kinds) / sizeof(*kinds);
-	for (size_t i = 0; i < n; i++)
+	const size_t n = page->baseline ? sizeof(differences) / sizeof(*differences)
+					: sizeof(kinds) / sizeof(*kinds);
+	for (size_t i = 0; i < n; i++) {
+		fputs("<span>", out);
+		write_swatch(page->baseline ? differences[i].class : kinds[i].class, out);
+		fprintf(out, "%s</span>\n", page->baseline ? differences[i].says : kinds[i].says);
+	}
+}
+
+/* --- of each picture -------------------------------------------------------------------------- */
+
+static const char *hidden(const struct pictures *p, size_t i)
+{
+	return i == p->page->first ? "" : " hidden";
+}
+
+static void write_provenance(const struct drawing *d, FILE *out)
+{
+	escape_markup(out, d->view->provenance ? d->view->provenance : "");
+}
+
+/* What `write` writes of each picture that the page has. */
+static void write_each(
+	const struct pictures *p, void (*write)(const struct drawing *d, FILE *out), FILE *out)
+{
+	for (size_t i = 0; i < p->page->n_views; i++) {
+		if (!p->page->view[i].flame)
+			continue;
+		if (p->page->n_views > 1)
+			fprintf(out, "<span data-view=\"%s\"%s>", p->page->view[i].name,
+				hidden(p, i));
+		write(&p->drawing[i], out);
+		if (p->page->n_views > 1)
+			fputs("</span>", out);
+	}
+}
+
+static void write_button(const struct pictures *p, size_t i, FILE *out)
+{
+	const struct flame_view *view = &p->page->view[i];
+	char total[UNIT_TEXT_BYTES];
+	fprintf(out, "<button type=\"button\" data-button=\"%s\" title=\"", view->name);
+	escape_markup(out, view->flame ? view->says : view->absent);
+	fprintf(out, "\" aria-pressed=\"%s\"%s>", i == p->page->first ? "true" : "false",
+		view->flame ? "" : " disabled");
+	escape_markup(out, view->label);
+	if (view->flame) {
+		amount(&p->drawing[i], p->drawing[i].node[0].total, total);
+		fputs(" <small>", out);
+		escape_markup(out, total);
+		fputs("</small>", out);
+	}
+	fputs("</button>\n", out);
+}
+
+static void write_waits(const struct drawing *d, FILE *out)
+{
+	struct drawing_wait wait[DRAWING_WAITS];
+	const size_t n = drawing_waits(d, wait);
+	for (size_t i = 0; i < n; i++) {
+		char text[UNIT_TEXT_BYTES];
+		amount(d, wait[i].value, text);
 		fprintf(out,
-			"<span><svg class=\"f %s\"><rect width=\"12\" height=\"12\" "
-			"rx=\"2\"/></svg>"
-			"%s</span>\n",
-			d->page->baseline ? differences[i].class : kinds[i].class,
-			d->page->baseline ? differences[i].says : kinds[i].says);
+			"<button type=\"button\" class=\"wait\" data-find=\"^%s$\" title=\"Search "
+			"for %s\">",
+			wait[i].name, wait[i].name);
+		write_swatch(wait[i].class, out);
+		fprintf(out, "%s ", wait[i].name + strlen("waiting:"));
+		escape_markup(out, text);
+		fputs("</button>\n", out);
+	}
+}
+
+static void write_switch(const struct pictures *p, FILE *out)
+{
+	if (p->page->n_views < 2)
+		return;
+	fputs("<div class=\"switch\">\n<div class=\"views\" role=\"group\" aria-label=\"What "
+	      "widths are\">\n",
+		out);
+	for (size_t i = 0; i < p->page->n_views; i++)
+		write_button(p, i, out);
+	fputs("</div>\n", out);
+	write_each(p, write_waits, out);
+	fputs("</div>\n", out);
+}
+
+/* For those who have no pointer to see a button's title with. */
+static void write_absent(const struct pictures *p, FILE *out)
+{
+	for (size_t i = 0; i < p->page->n_views; i++) {
+		const struct flame_view *view = &p->page->view[i];
+		if (view->flame)
+			continue;
+		fputs(" No ", out);
+		escape_markup(out, view->label);
+		fputs(": ", out);
+		escape_markup(out, view->absent);
+		fputs(".", out);
+	}
+}
+
+static int write_data(const struct pictures *p, FILE *out)
+{
+	const struct drawing *other[FLAME_VIEWS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < p->page->n_views; i++)
+		if (i != p->page->first && p->page->view[i].flame)
+			other[n++] = &p->drawing[i];
+	if (p->page->n_views < 2)
+		return 0;
+	fprintf(out, "<script type=\"application/json\" id=\"views\" data-first=\"%s\">\n",
+		p->page->view[p->page->first].name);
+	int r = drawing_write_data(other, n, out);
+	fputs("</script>\n", out);
+	return r;
 }
 
 static void fill_hole(const void *userdata, const char *name, size_t n, FILE *out)
 {
-	const struct drawing *d = userdata;
+	struct pictures *p = *(struct pictures *const *)userdata;
 	if (strncmp(name, "title", n) == 0)
-		escape_markup(out, d->page->title);
+		escape_markup(out, p->page->title);
 	else if (strncmp(name, "provenance", n) == 0)
-		escape_markup(out, d->page->provenance ? d->page->provenance : "");
+		write_each(p, write_provenance, out);
 	else if (strncmp(name, "summary", n) == 0)
-		write_summary(d, out);
+		write_each(p, write_summary, out);
 	else if (strncmp(name, "style", n) == 0)
-		fprintf(out, "%s%s%s", svg_style, page_style(), own_style);
+		fprintf(out, "%s%s%s", drawing_style(), page_style(), own_style);
 	else if (strncmp(name, "script", n) == 0)
 		fputs(script, out);
+	else if (strncmp(name, "switch", n) == 0)
+		write_switch(p, out);
 	else if (strncmp(name, "flame", n) == 0)
-		write_svg(d, out);
+		drawing_write_svg(first_of(p), out);
+	else if (strncmp(name, "absent", n) == 0)
+		write_absent(p, out);
 	else if (strncmp(name, "legend", n) == 0)
-		write_legend(d, out);
+		write_legend(p->page, out);
+	else if (strncmp(name, "data", n) == 0)
+		p->r = write_data(p, out);
 }
 
-int flame_page_write(
-	const struct flame *f, const struct flame_page *page, FILE *out, size_t *ret_cut)
+int flame_page_write(const struct flame_page *page, FILE *out, size_t *ret_cut)
 {
-	struct drawing d = {.page = page, .unit = flame_unit(f)};
-	d.node = flame_nodes(f, &d.n_nodes);
-	measure(&d);
+	struct pictures p = {.page = page}, *userdata = &p;
+	for (size_t i = 0; i < page->n_views; i++)
+		if (page->view[i].flame)
+			drawing_make(&p.drawing[i], page, &page->view[i]);
 
 	if (page->plain) {
 		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
-		write_svg(&d, out);
+		drawing_write_svg(first_of(&p), out);
 	} else {
-		page_write(body, fill_hole, &d, out);
+		page_write(body, fill_hole, &userdata, out);
 	}
 	if (fflush(out) != 0 || ferror(out))
 		return -EIO;
-	*ret_cut = d.n_cut;
-	return 0;
+	*ret_cut = first_of(&p)->n_cut;
+	return p.r;
 }

@@ -65,6 +65,12 @@ int source_start(struct source *s, const struct source_request *q, int *ret_exit
 int source_ask(struct source *s, Mperf__Request *request,
 	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata);
 
+/* Do as source_ask, but a Failure that mperfd sends goes to `failed` and is not printed; then too, the exit status is
+ * not 0. */
+int source_try(struct source *s, Mperf__Request *request,
+	int (*answer)(void *userdata, const Mperf__Answer *a),
+	void (*failed)(void *userdata, const Mperf__Failure *f), void *userdata);
+
 /* Put the request's filter into the protocol's form, which borrows from the request. The service's store is
  * by default filtered to the last hour. */
 void source_filter(

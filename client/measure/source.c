@@ -178,6 +178,7 @@ struct question {
 	int signal_fd;
 	int n_signals;
 	int (*answer)(void *userdata, const Mperf__Answer *a);
+	void (*failed)(void *userdata, const Mperf__Failure *f);
 	void *userdata;
 };
 
@@ -195,11 +196,24 @@ static int take_answer(void *userdata, const Mperf__Answer *a)
 	return q->answer(q->userdata, a);
 }
 
-int source_ask(struct source *s, Mperf__Request *request,
-	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata)
+static void take_failure(void *userdata, const Mperf__Failure *f)
 {
-	struct question q = {.signal_fd = s->signal_fd, .answer = answer, .userdata = userdata};
-	q.ask = (struct ask){.link = &s->link, .answer = take_answer, .userdata = &q};
+	struct question *q = userdata;
+	q->failed(q->userdata, f);
+}
+
+int source_try(struct source *s, Mperf__Request *request,
+	int (*answer)(void *userdata, const Mperf__Answer *a),
+	void (*failed)(void *userdata, const Mperf__Failure *f), void *userdata)
+{
+	struct question q = {.signal_fd = s->signal_fd,
+		.answer = answer,
+		.failed = failed,
+		.userdata = userdata};
+	q.ask = (struct ask){.link = &s->link,
+		.answer = take_answer,
+		.failed = failed ? take_failure : NULL,
+		.userdata = &q};
 	q.ask.watch[0] = (struct ask_watch){
 		.fd = s->signal_fd, .ready = s->signal_fd >= 0 ? on_signal : NULL};
 
@@ -213,6 +227,12 @@ int source_ask(struct source *s, Mperf__Request *request,
 		return EXIT_FAILED;
 	}
 	return q.ask.status;
+}
+
+int source_ask(struct source *s, Mperf__Request *request,
+	int (*answer)(void *userdata, const Mperf__Answer *a), void *userdata)
+{
+	return source_try(s, request, answer, NULL, userdata);
 }
 
 void source_stored_filter(const struct source_request *q, Mperf__Filter *ret_filter)

@@ -87,7 +87,8 @@ bool escape_is_plain(uint32_t point)
 
 typedef void emit_plain(FILE *f, const char *p, size_t n);
 
-static void escape(FILE *f, const char *text, emit_plain *plain)
+/* sign: a backslash, as the format has it */
+static void escape_with(FILE *f, const char *text, emit_plain *plain, const char *sign)
 {
 	size_t left = strlen(text);
 	while (left > 0) {
@@ -97,12 +98,17 @@ static void escape(FILE *f, const char *text, emit_plain *plain)
 		if (escape_is_plain(point))
 			plain(f, text, n);
 		else if (point == ESCAPE_INVALID || point < 0x80)
-			fprintf(f, "\\x%02x", (uint8_t)*text);
+			fprintf(f, "%sx%02x", sign, (uint8_t)*text);
 		else
-			fprintf(f, "\\u{%x}", point);
+			fprintf(f, "%su{%x}", sign, point);
 		text += n;
 		left -= n;
 	}
+}
+
+static void escape(FILE *f, const char *text, emit_plain *plain)
+{
+	escape_with(f, text, plain, "\\");
 }
 
 static void plain_as_is(FILE *f, const char *p, size_t n)
@@ -131,6 +137,14 @@ static void plain_markup(FILE *f, const char *p, size_t n)
 	default:
 		fwrite(p, 1, n, f);
 	}
+}
+
+static void plain_script(FILE *f, const char *p, size_t n)
+{
+	if (strchr("\"\\<>&'", *p))
+		fprintf(f, "\\u%04x", (unsigned)*p);
+	else
+		fwrite(p, 1, n, f);
 }
 
 static void plain_folded(FILE *f, const char *p, size_t n)
@@ -185,6 +199,11 @@ void escape_terminal(FILE *f, const char *text)
 void escape_markup(FILE *f, const char *text)
 {
 	escape(f, text, plain_markup);
+}
+
+void escape_script(FILE *f, const char *text)
+{
+	escape_with(f, text, plain_script, "\\\\");
 }
 
 static size_t longest_run(const char *text, char c)

@@ -30,6 +30,10 @@ char *escape_terminal_dup(const char *text);
 /* Write text for HTML, SVG and their attributes: as for a terminal, and markup as entities. */
 void escape_markup(FILE *f, const char *text);
 
+/* Write text between the quotes of a JSON string inside of a page's <script>: as for a terminal; nothing in it ends the
+ * string or the script. Source: HTML, "restrictions for contents of script elements". */
+void escape_script(FILE *f, const char *text);
+
 /* Write text as a code span of Markdown, in which nobody is mentioned and nothing is a link, an issue or HTML; "" as
  * nothing. In a table's cell a pipe is escaped too. Source: GitHub Flavored Markdown 0.29, sections 6.3 (code spans)
  * and 4.10 (tables). */

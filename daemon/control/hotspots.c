@@ -71,6 +71,7 @@ static int run_flamegraph(
 	struct question *a, const struct answer *to, struct query_error *ret_error)
 {
 	a->filter.wall = a->request->flamegraph->wall;
+	a->filter.by_wait = a->request->flamegraph->by_wait;
 	return query_flamegraph(a->source, a->n_sources, &a->filter, to, ret_error);
 }
 

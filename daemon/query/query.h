@@ -61,6 +61,7 @@ struct query_filter {
 	/* Values are wall time (wall.h): work is what the jobs, labels and control groups above select; pids, names and
 	 * cpu select of that what is shown. Without event. */
 	bool wall;
+	bool by_wait; /* in flame graphs, stacks of waiting threads end in a node that says for what they wait */
 	/* peer that asks: */
 	bool only_uid; /* only processes that belong wholly to this user (attribute/rights.h) */
 	uint32_t uid;

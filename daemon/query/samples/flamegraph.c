@@ -6,7 +6,7 @@
  * under the same callers, with a node per process name at the root. Rows are first summed per
  * (process name, stack), then each such stack is folded into the merged tree from its outermost
  * caller inwards; a stack whose callers were folded before starts there. Inlined functions are
- * nodes of their own.
+ * nodes of their own. Asked for by_wait, the name of the wait is part of what is summed, and a node at its end.
  */
 
 #include <errno.h>
@@ -22,9 +22,10 @@ enum flame_kind {
 	KIND_JIT,
 	KIND_INLINED,
 	KIND_UNKNOWN,
+	KIND_WAITING, /* no code: for what a thread waits */
 };
 
-static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unknown"};
+static const char *const kind_name[] = {"user", "kernel", "jit", "inlined", "unknown", "waiting"};
 
 struct flame_sum {
 	double value;
@@ -59,7 +60,8 @@ struct flame {
 
 	/* of the current segment */
 	struct loaded loaded;
-	struct key_table stacks; /* comm, stack */
+	struct key_table
+		stacks; /* comm, stack, with query_filter.by_wait the name of a wait or 0 */
 	struct folded {
 		struct flame_sum sum; /* of rows with just this stack */
 		uint32_t node;        /* node of the tree at which it ends; 0: not folded yet */
@@ -74,9 +76,11 @@ static void add(struct flame_sum *to, const struct flame_sum *from)
 	to->uncounted += from->uncounted;
 }
 
-static int get_folded(struct flame *f, uint32_t comm, uint32_t stack, uint32_t *ret_index)
+/* wait: text of the wait's name; 0: none */
+static int get_folded(
+	struct flame *f, uint32_t comm, uint32_t stack, uint32_t wait, uint32_t *ret_index)
 {
-	int r = key_get(&f->stacks, &(struct key){{comm, stack}}, ret_index);
+	int r = key_get(&f->stacks, &(struct key){{comm, stack, wait}}, ret_index);
 	if (r != 0)
 		return query_fail_full(&f->loaded, r);
 	return array_grow(&f->folded, &f->size_folded, *ret_index + 1, sizeof(*f->folded));
@@ -91,7 +95,9 @@ static int take_row(void *userdata, const struct scan_row *row)
 	if (row->value <= 0 && row->count == 0)
 		return 0;
 	uint32_t comm = process->known ? process->comm : task->comm, i;
-	int r = get_folded(f, comm ? comm : f->loaded.unknown_name, row->stack, &i);
+	const struct loaded_event *event = &f->loaded.event[row->event];
+	int r = get_folded(f, comm ? comm : f->loaded.unknown_name, row->stack,
+		f->filter->by_wait && event->offcpu ? event->name : 0, &i);
 	const struct flame_sum sum = {row->value > 0 ? row->value : 0, row->count, row->uncounted};
 	if (r == 0)
 		add(&f->folded[i].sum, &sum);
@@ -187,7 +193,7 @@ static int find_folded(struct flame *f, uint32_t comm, uint32_t stack, struct un
 	u->node = 0;
 	for (;; stack = f->loaded.stack[stack].parent) {
 		uint32_t i;
-		int r = get_folded(f, comm, stack, &i);
+		int r = get_folded(f, comm, stack, 0, &i);
 		if (r == 0)
 			r = array_grow(&u->path, &u->size, u->n + 1, sizeof(*u->path));
 		if (r != 0)
@@ -201,6 +207,7 @@ static int find_folded(struct flame *f, uint32_t comm, uint32_t stack, struct un
 	}
 }
 
+/* Fold the stack of that index in stacks; u->node is where it ends. */
 static int fold_stack(struct flame *f, uint32_t index, struct unfolded *u)
 {
 	uint32_t comm = (uint32_t)f->stacks.key[index].part[0];
@@ -221,6 +228,11 @@ static int fold_stack(struct flame *f, uint32_t index, struct unfolded *u)
 	return r;
 }
 
+static int fold_wait(struct flame *f, uint32_t *node, uint32_t name)
+{
+	return step_down(f, node, &(struct key){{name, 0, KIND_WAITING}}, 0, 0);
+}
+
 /* A sample without a stack is shown below its process as an unknown place. */
 static int fold_nothing(struct flame *f, uint32_t *node)
 {
@@ -235,9 +247,12 @@ static int fold_stacks(struct flame *f)
 	/* folding adds callers behind the end; they have no value of their own */
 	for (uint32_t i = 0, n = f->stacks.n_keys; i < n && r == 0; i++) {
 		r = fold_stack(f, i, &u);
-		uint32_t node = f->folded[i].node;
-		if (r == 0 && f->stacks.key[i].part[1] == 0)
+		const uint64_t *of = f->stacks.key[i].part;
+		uint32_t node = u.node, wait = (uint32_t)of[2];
+		if (r == 0 && of[1] == 0)
 			r = fold_nothing(f, &node);
+		if (r == 0 && wait)
+			r = fold_wait(f, &node, wait);
 		if (r == 0)
 			add(&f->node[node].self, &f->folded[i].sum);
 	}
