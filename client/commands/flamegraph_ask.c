@@ -185,6 +185,8 @@ static int ask_other(struct flamegraph *f, struct source *s, enum flamegraph_vie
 	struct flamegraph_tree *t = &f->tree[v];
 	if (rows[v].wall && s->kept)
 		return drop(t, guess);
+	if (v == VIEW_READY && f->tree[VIEW_WAITING].absent) /* it has no waits at all */
+		return drop(t, f->tree[VIEW_WAITING].absent);
 	if (begin(t) != 0)
 		return EXIT_FAILED;
 	int exit_status = ask(f, s, v, NULL);
@@ -205,11 +207,12 @@ int flamegraph_ask(struct flamegraph *f, struct source *s)
 }
 
 /* Samples of another event than time are shown under its name. */
-static const char *label_of(const struct flamegraph_tree *t, enum flamegraph_view v)
+static void name_counts(struct flame_view *view)
 {
-	const bool is_count =
-		v == VIEW_CPU && t->flame && flame_unit(t->flame) != MPERF__UNIT__UNIT_NS;
-	return is_count && t->event ? t->event : rows[v].label;
+	if (!view->flame || flame_unit(view->flame) == MPERF__UNIT__UNIT_NS || !*view->event)
+		return;
+	view->label = view->event;
+	view->says = "The event of the samples";
 }
 
 size_t flamegraph_views(const struct flamegraph *f, struct flame_view ret_view[static N_VIEWS])
@@ -221,7 +224,7 @@ size_t flamegraph_views(const struct flamegraph *f, struct flame_view ret_view[s
 			continue;
 		ret_view[n++] = (struct flame_view){
 			.name = rows[i].name,
-			.label = label_of(t, (enum flamegraph_view)i),
+			.label = rows[i].label,
 			.says = rows[i].says,
 			.flame = t->flame,
 			.absent = t->absent,
@@ -231,6 +234,7 @@ size_t flamegraph_views(const struct flamegraph *f, struct flame_view ret_view[s
 			.provenance = t->provenance_line,
 			.counted = t->counted,
 		};
+		name_counts(&ret_view[n - 1]);
 	}
 	return n;
 }

@@ -91,34 +91,36 @@ static unsigned shade(const char *label)
 	return (hash >> 16) % N_SHADES;
 }
 
-static void amount(const struct drawing *d, double value, char *ret_text)
+/* What became of the box since the baseline. */
+static int print_change(
+	const struct drawing *d, const struct flame_node *node, char *ret_text, size_t n)
 {
-	unit_text(d->unit, value, ret_text);
+	char was[UNIT_TEXT_BYTES], was_self[UNIT_TEXT_BYTES], self[UNIT_TEXT_BYTES];
+	const double was_whole = d->node[0].was_total;
+	unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_total, was_whole), was);
+	unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_self, was_whole), was_self);
+	unit_text(MPERF__UNIT__UNIT_SHARE, part(node->self, d->node[0].total), self);
+	return snprintf(ret_text, n, " · was %s, self %s → %s", was, was_self, self);
 }
 
-void drawing_write_figures(const struct drawing *d, const struct flame_node *node, FILE *out)
+void drawing_figures(const struct drawing *d, const struct flame_node *node,
+	char ret_text[static DRAWING_FIGURES_BYTES])
 {
-	char total[UNIT_TEXT_BYTES], self[UNIT_TEXT_BYTES], share[UNIT_TEXT_BYTES],
-		was[UNIT_TEXT_BYTES];
-	const double whole = d->node[0].total, was_whole = d->node[0].was_total;
-
-	amount(d, node->total, total);
-	amount(d, node->self, self);
-	unit_text(MPERF__UNIT__UNIT_SHARE, part(node->total, whole), share);
-	fprintf(out, "%s · %s of all · self %s", total, share, self);
-	if (d->page->baseline) {
-		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_total, was_whole), was);
-		fprintf(out, " · was %s", was);
-		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->was_self, was_whole), was);
-		unit_text(MPERF__UNIT__UNIT_SHARE, part(node->self, whole), share);
-		fprintf(out, ", self %s → %s", was, share);
-	}
+	char total[UNIT_TEXT_BYTES], self[UNIT_TEXT_BYTES], share[UNIT_TEXT_BYTES];
+	unit_text(d->unit, node->total, total);
+	unit_text(d->unit, node->self, self);
+	unit_text(MPERF__UNIT__UNIT_SHARE, part(node->total, d->node[0].total), share);
+	int n = snprintf(
+		ret_text, DRAWING_FIGURES_BYTES, "%s · %s of all · self %s", total, share, self);
+	if (d->page->baseline)
+		n += print_change(d, node, ret_text + n, DRAWING_FIGURES_BYTES - (size_t)n);
+	if (node->samples <= 0)
+		return;
 	/* samples for which nothing was counted are in the whole and in no box */
-	if (node->samples > 0) {
-		unit_text(MPERF__UNIT__UNIT_SHARE,
-			node->depth > 0 ? node->counted / node->samples : d->view->counted, share);
-		fprintf(out, " · counts of %s of its samples", share);
-	}
+	unit_text(MPERF__UNIT__UNIT_SHARE,
+		node->depth > 0 ? node->counted / node->samples : d->view->counted, share);
+	snprintf(ret_text + n, DRAWING_FIGURES_BYTES - (size_t)n, " · counts of %s of its samples",
+		share);
 }
 
 /* Also for readers without a mouse: the full name, its module, its value. The script splits the
@@ -126,6 +128,7 @@ void drawing_write_figures(const struct drawing *d, const struct flame_node *nod
 static void write_tooltip(
 	const struct drawing *d, const struct flame_node *node, const char *label, FILE *out)
 {
+	char figures[DRAWING_FIGURES_BYTES];
 	fputs("<title>", out);
 	escape_markup(out, label);
 	fputc('\n', out);
@@ -133,8 +136,8 @@ static void write_tooltip(
 		escape_markup(out, node->module ? node->module : "unknown module");
 		fprintf(out, " · %s\n", flame_kind_name(node->kind));
 	}
-	drawing_write_figures(d, node, out);
-	fputs("</title>", out);
+	drawing_figures(d, node, figures);
+	fprintf(out, "%s</title>", figures);
 }
 
 static void write_label(const char *label, double width, FILE *out)

@@ -81,21 +81,23 @@ static int write_box(
 {
 	const struct flame_node *node = &d->node[i];
 	struct drawing_box box;
-	uint32_t label, place;
+	char text[DRAWING_FIGURES_BYTES];
+	uint32_t label, place, figures;
 	if (!drawing_place(d, node, &box))
 		return 0;
 	int r = box.label ? number_of(s, box.label, &label) : -ENOMEM;
 	free(box.label);
 	if (r == 0)
 		r = place_of(s, node, &place);
+	drawing_figures(d, node, text);
+	if (r == 0)
+		r = number_of(s, text, &figures);
 	if (r != 0)
 		return r;
 	index[i] = i > 0 ? index[0]++ : 0;
-	fprintf(out, "%s[%u,%.3f,%.3f,\"%s\",%u,%u,\"", i > 0 ? ",\n" : "",
+	fprintf(out, "%s[%u,%.3f,%.3f,\"%s\",%u,%u,%u]", i > 0 ? ",\n" : "",
 		node->parent > 0 ? index[node->parent] : 0, box.x, box.width, box.class, label,
-		place);
-	drawing_write_figures(d, node, out);
-	fputs("\"]", out);
+		place, figures);
 	return 0;
 }
 

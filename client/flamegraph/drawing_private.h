@@ -12,6 +12,9 @@
 #define DRAWING_LABEL_BYTES_MAX 4096 /* C++ can do worse, but nobody reads it */
 #define DRAWING_CLASS_BYTES 3        /* a letter and a digit */
 
+/* Seven figures (proto/syntax/unit.h), and the words between them. */
+#define DRAWING_FIGURES_BYTES 512
+
 /* Kinds of waits that have a colour; others share that of the last. */
 #define DRAWING_WAITS 12
 
@@ -43,8 +46,9 @@ struct drawing_box {
 bool drawing_place(
 	const struct drawing *d, const struct flame_node *node, struct drawing_box *ret_box);
 
-/* Write the tooltip's line of figures, plain: "1.20 s · 12.00 % of all · self 0 ns". */
-void drawing_write_figures(const struct drawing *d, const struct flame_node *node, FILE *out);
+/* The tooltip's line of figures, without markup: "1.20 s · 12.00 % of all · self 0 ns". */
+void drawing_figures(const struct drawing *d, const struct flame_node *node,
+	char ret_text[static DRAWING_FIGURES_BYTES]);
 
 /* The style of boxes. Static. */
 const char *drawing_style(void);
@@ -54,10 +58,10 @@ void drawing_write_svg(const struct drawing *d, FILE *out);
 
 /* Write the n drawings that are not shown first as JSON for flame.js, for a <script>:
  *
- *	{"views": {"NAME": [[parent, x, width, "class", label, place, "figures"], ...]}, "strings": ["", ...]}
+ *	{"views": {"NAME": [[parent, x, width, "class", label, place, figures], ...]}, "strings": ["", ...]}
  *
- * parent is an index into the view's boxes, that of the root its own; label and place (module and kind) are indices
- * into strings, each of which is written once. 0, -ENOMEM. */
+ * parent is an index into the view's boxes, that of the root its own; label, place (module and kind) and figures
+ * are indices into strings, each of which is written once. 0, -ENOMEM. */
 int drawing_write_data(const struct drawing *const *drawing, size_t n, FILE *out);
 
 /* The class of a kind of waits, and how long threads waited for it, longest first; name: "waiting:lock". */

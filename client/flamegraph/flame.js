@@ -5,6 +5,7 @@
 	'use strict';
 
 	const DRAWN = 1200, ROW = 18, BOX = 17, PAD = 4, BASE = 12.5, NEAR = 2e-6, LETTERS_MIN = 3;
+	const header = document.querySelector('header');
 	const main = document.querySelector('main');
 	const field = document.getElementById('search');
 	const matched = document.getElementById('matched');
@@ -44,6 +45,7 @@
 		}
 		svg.addEventListener('click', function (event) {
 			const box = found(event);
+			back = focus;
 			if (box)
 				zoom(box);
 		});
@@ -103,8 +105,8 @@
 
 	function makeBox(row, boxes) {
 		const parent = boxes.length > 0 ? boxes[row[0]] : null;
-		const name = others.strings[row[4]], place = others.strings[row[5]];
-		const rest = (place ? [place, row[6]] : [row[6]]);
+		const name = others.strings[row[4]], place = others.strings[row[5]], figures = others.strings[row[6]];
+		const rest = place ? [place, figures] : [figures];
 		const rect = element('rect'), text = element('text');
 		const group = element('g', [element('title', [[name].concat(rest).join('\n')]), rect, text]);
 		group.setAttribute('class', 'f ' + row[3]);
@@ -133,6 +135,7 @@
 	// that the picture has
 	let shown = readPicture(data ? data.dataset.first : '', main.querySelector('svg'));
 	let wish = [], focus = null, flipped = false;
+	let back = null; // what was zoomed to before
 
 	const letter = (function () {
 		const probe = shown.boxes[0].text, kept = probe.textContent;
@@ -173,7 +176,14 @@
 			box.text.textContent = text;
 	}
 
+	// Where the page is narrow, the words of its header scroll away, and the buttons stay.
+	function stick() {
+		const narrow = document.documentElement.clientWidth <= 700;
+		header.style.top = narrow ? -(header.firstElementChild.offsetHeight + PAD) + 'px' : '';
+	}
+
 	function layout() {
+		stick();
 		const style = getComputedStyle(main), root = shown.boxes[0];
 		const width = Math.max(320, main.clientWidth -
 			parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
@@ -233,7 +243,7 @@
 			return other === box;
 		};
 		leaveOut(shown.gone.filter(function (other) { return !inside(other); }).concat(box));
-		zoom(box.parent);
+		zoom(back && back.w > NEAR ? back : null);
 		show(focus);
 	});
 

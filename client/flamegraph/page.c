@@ -189,19 +189,29 @@ static void write_switch(const struct pictures *p, FILE *out)
 	fputs("</div>\n", out);
 }
 
-/* For those who have no pointer to see a button's title with. */
+/* For those who have no pointer to see a button's title with: "Left out: A, B (why); C (why)." */
 static void write_absent(const struct pictures *p, FILE *out)
 {
+	const char *why = NULL;
 	for (size_t i = 0; i < p->page->n_views; i++) {
 		const struct flame_view *view = &p->page->view[i];
 		if (view->flame)
 			continue;
-		fputs(" No ", out);
+		const bool same = why && strcmp(why, view->absent) == 0;
+		if (why && !same) {
+			fputs(" (", out);
+			escape_markup(out, why);
+			fputc(')', out);
+		}
+		fputs(!why ? " Left out: " : same ? ", " : "; ", out);
 		escape_markup(out, view->label);
-		fputs(": ", out);
-		escape_markup(out, view->absent);
-		fputs(".", out);
+		why = view->absent;
 	}
+	if (!why)
+		return;
+	fputs(" (", out);
+	escape_markup(out, why);
+	fputs(").", out);
 }
 
 static int write_data(const struct pictures *p, FILE *out)

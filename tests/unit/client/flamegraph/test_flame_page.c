@@ -74,20 +74,43 @@ static const struct flame_node *named(const struct flame *f, const char *name)
 	return NULL;
 }
 
-static char *page_of(struct flame *f, const struct flame_page *page, size_t *ret_cut)
+/* The words of a page with one picture. */
+struct words {
+	const char *title, *event, *provenance, *baseline;
+	double counted;
+	bool plain;
+};
+
+static char *page_text(const struct flame_page *page, size_t *ret_cut)
 {
 	char *text;
 	size_t size, n_cut;
 	FILE *out = open_memstream(&text, &size);
-	ck_assert_int_eq(flame_finish(f), 0);
-	ck_assert_int_eq(flame_page_write(f, page, out, ret_cut ? ret_cut : &n_cut), 0);
+	ck_assert_int_eq(flame_page_write(page, out, ret_cut ? ret_cut : &n_cut), 0);
 	fclose(out);
 	return text;
 }
 
+static char *page_of(struct flame *f, const struct words *words, size_t *ret_cut)
+{
+	ck_assert_int_eq(flame_finish(f), 0);
+	const struct flame_view view = {.name = "cpu",
+		.label = "CPU time",
+		.flame = f,
+		.event = words->event,
+		.provenance = words->provenance,
+		.counted = words->counted};
+	return page_text(&(struct flame_page){.title = words->title,
+				 .view = &view,
+				 .n_views = 1,
+				 .plain = words->plain,
+				 .baseline = words->baseline},
+		ret_cut);
+}
+
 static char *svg_of(struct flame *f)
 {
-	return page_of(f, &(struct flame_page){.title = "t", .event = "", .plain = true}, NULL);
+	return page_of(f, &(struct words){.title = "t", .event = "", .plain = true}, NULL);
 }
 
 EACH_TEST(.seconds = 30);
@@ -154,8 +177,8 @@ TEST(beside_a_baseline_colours_are_differences)
 {
 	struct flame *f = compared_flame();
 	size_t n_cut;
-	char *page = page_of(
-		f, &(struct flame_page){.title = "t", .event = "", .baseline = "<old>"}, &n_cut);
+	char *page =
+		page_of(f, &(struct words){.title = "t", .event = "", .baseline = "<old>"}, &n_cut);
 	ck_assert_uint_eq(n_cut, 0);
 	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f p3\"><title>leaf\n")); /* +60 points */
 	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f m2\"><title>a\n"));    /* -30 */
@@ -290,7 +313,7 @@ TEST(boxes_say_what_share_of_their_samples_has_counts)
 	add_counted(f, 1, 0, "main", (const int64_t[]){100, 10, 4});
 	add_counted(f, 2, 1, "leaf", (const int64_t[]){300, 30, 6});
 	add_counted(f, 3, 1, "leaf", (const int64_t[]){100, 10, 10}); /* merged */
-	const struct flame_page page = {
+	const struct words page = {
 		.title = "t", .event = "cycles", .provenance = "", .counted = 0.25};
 	size_t cut;
 	char *text = page_of(f, &page, &cut);
@@ -327,7 +350,7 @@ TEST(hostile_names_stay_text)
 	free(svg);
 
 	char *page = page_of(f,
-		&(struct flame_page){
+		&(struct words){
 			.title = "</title><script>", .event = "<e>", .provenance = "<img src=x>"},
 		NULL);
 	ck_assert_ptr_null(strstr(page, "<script>alert"));
@@ -343,7 +366,7 @@ TEST(hostile_names_stay_text)
 TEST(the_page_needs_nothing_from_outside)
 {
 	struct flame *f = small_flame();
-	char *page = page_of(f, &(struct flame_page){.title = "t", .event = "cycles"}, NULL);
+	char *page = page_of(f, &(struct words){.title = "t", .event = "cycles"}, NULL);
 	ck_assert_ptr_nonnull(strstr(page, "default-src 'none'"));
 	ck_assert_ptr_null(strstr(page, "src=\""));
 	ck_assert_ptr_null(strstr(page, "href="));
@@ -367,7 +390,7 @@ TEST(narrow_boxes_are_cut_and_counted)
 		ck_assert_int_eq(add_node(f, i, 1, name, 1), 0);
 	}
 	size_t n_cut;
-	char *page = page_of(f, &(struct flame_page){.title = "t", .event = ""}, &n_cut);
+	char *page = page_of(f, &(struct words){.title = "t", .event = ""}, &n_cut);
 	ck_assert_uint_eq(n_cut, 60000);
 	ck_assert_ptr_nonnull(strstr(page, "60,000 boxes below 0.02 % are not drawn"));
 	ck_assert_ptr_null(strstr(page, "narrow2"));
@@ -379,9 +402,177 @@ TEST(narrow_boxes_are_cut_and_counted)
 TEST(a_tree_of_nothing_says_so)
 {
 	struct flame *f = empty_flame();
-	char *page = page_of(f, &(struct flame_page){.title = "t", .event = ""}, NULL);
+	char *page = page_of(f, &(struct words){.title = "t", .event = ""}, NULL);
 	ck_assert_ptr_nonnull(strstr(page, "There are no samples to draw"));
 	ck_assert_ptr_null(strstr(page, "\"nan\""));
+	free(page);
+	flame_free(f);
+}
+
+/* --- pages with several pictures -------------------------------------------------------------- */
+
+static int add_wait(struct flame *f, int64_t id, int64_t parent, const char *name, double value)
+{
+	Mperf__Value v[] = {answers_integer(id), answers_integer(parent), answers_text(name),
+		answers_absent(), answers_text("waiting"), answers_real(value)};
+	return answers_row(add, f, v, N_COLUMNS);
+}
+
+/* main → (a: 2 of lock; b: 1 of lock, 5 of disk, 1 of something unknown) */
+static struct flame *waiting_flame(void)
+{
+	struct flame *f = empty_flame();
+	ck_assert_int_eq(add_node(f, 1, 0, "main", 0), 0);
+	ck_assert_int_eq(add_node(f, 2, 1, "a", 0), 0);
+	ck_assert_int_eq(add_wait(f, 3, 2, "waiting:lock", 2), 0);
+	ck_assert_int_eq(add_node(f, 4, 1, "b", 0), 0);
+	ck_assert_int_eq(add_wait(f, 5, 4, "waiting:lock", 1), 0);
+	ck_assert_int_eq(add_wait(f, 6, 4, "waiting:disk", 5), 0);
+	ck_assert_int_eq(add_wait(f, 7, 4, "waiting:<new>", 1), 0);
+	return f;
+}
+
+static const char hostile[] = "</script><script>\"\\\xff{{data}}";
+
+static const struct flame_view absent_view = {.name = "wall",
+	.label = "Wall time",
+	.says = "",
+	.absent = "a \"<file>\" has none",
+	.event = ""};
+
+/* With CPU time first, or waiting; the caller frees the flames. */
+static char *page_of_three(struct flame *cpu, struct flame *waiting, size_t first)
+{
+	ck_assert_int_eq(flame_finish(cpu), 0);
+	ck_assert_int_eq(flame_finish(waiting), 0);
+	const struct flame_view views[] = {
+		{.name = "cpu",
+			.label = "CPU time",
+			.says = "summed up",
+			.flame = cpu,
+			.event = "cycles",
+			.provenance = "line of <cycles>"},
+		{.name = "waiting",
+			.label = "Waiting",
+			.says = "where",
+			.flame = waiting,
+			.event = "waiting:lock",
+			.provenance = "line of waits"},
+		absent_view,
+	};
+	return page_text(
+		&(struct flame_page){.title = "t", .view = views, .n_views = 3, .first = first},
+		NULL);
+}
+
+TEST(each_picture_has_a_button_and_its_own_words)
+{
+	struct flame *cpu = small_flame(), *waiting = waiting_flame();
+	char *page = page_of_three(cpu, waiting, 0);
+	ck_assert_ptr_nonnull(strstr(page, "data-button=\"cpu\" title=\"summed up\" "
+					   "aria-pressed=\"true\">CPU time <small>100</small>"));
+	ck_assert_ptr_nonnull(strstr(page, "data-button=\"waiting\" title=\"where\" "
+					   "aria-pressed=\"false\">Waiting <small>9</small>"));
+	ck_assert_ptr_nonnull(
+		strstr(page, "<span data-view=\"cpu\">line of &lt;cycles&gt;</span>"
+			     "<span data-view=\"waiting\" hidden>line of waits</span>"));
+	ck_assert_ptr_nonnull(
+		strstr(page, "<span data-view=\"waiting\" hidden>Widths are time that "
+			     "threads waited; the whole is 9.</span>"));
+	free(page);
+	flame_free(cpu);
+	flame_free(waiting);
+}
+
+TEST(a_picture_that_is_left_out_says_why)
+{
+	struct flame *cpu = small_flame(), *waiting = waiting_flame();
+	char *page = page_of_three(cpu, waiting, 0);
+	ck_assert_ptr_nonnull(
+		strstr(page, "data-button=\"wall\" title=\"a &quot;&lt;file&gt;&quot; has "
+			     "none\" aria-pressed=\"false\" disabled>Wall time</button>"));
+	ck_assert_ptr_nonnull(
+		strstr(page, "Left out: Wall time (a &quot;&lt;file&gt;&quot; has none)."));
+	free(page);
+	flame_free(cpu);
+	flame_free(waiting);
+}
+
+TEST(pictures_that_are_not_first_are_data)
+{
+	struct flame *cpu = small_flame(), *waiting = waiting_flame();
+	char *page = page_of_three(cpu, waiting, 0);
+	ck_assert_ptr_nonnull(strstr(page, "<g class=\"f u"));
+	ck_assert_ptr_null(strstr(page, "<title>waiting:lock"));
+	const char *data =
+		strstr(page, "id=\"views\" data-first=\"cpu\">\n{\"views\":{\"waiting\":["
+			     "[0,0.000,1200.000,\"r0\",1,0,2],\n[0,0.000,1200.000,\"u");
+	ck_assert_ptr_nonnull(data);
+	ck_assert_ptr_nonnull(strstr(data, "\n[2,0.000,266.667,\"wb\",")); /* lock, on a */
+	ck_assert_ptr_nonnull(strstr(data, ",\"wc\","));                   /* disk */
+	ck_assert_ptr_nonnull(strstr(data, ",\"wl\","));                   /* unknown */
+	ck_assert_ptr_nonnull(strstr(data, "\"2 · 22.22 % of all · self 2\""));
+	const char *once = strstr(data, "\"waiting:lock\"");
+	ck_assert_ptr_nonnull(once);
+	ck_assert_ptr_null(strstr(once + 1, "\"waiting:lock\""));
+	free(page);
+
+	cpu = flame_free(cpu);
+	waiting = flame_free(waiting);
+	cpu = small_flame();
+	waiting = waiting_flame();
+	page = page_of_three(cpu, waiting, 1);
+	ck_assert_ptr_nonnull(
+		strstr(page, "<g class=\"f wb\"><title>waiting:lock\n2 · 22.22 % of all"));
+	ck_assert_ptr_nonnull(
+		strstr(page, "id=\"views\" data-first=\"waiting\">\n{\"views\":{\"cpu\":["));
+	free(page);
+	flame_free(cpu);
+	flame_free(waiting);
+}
+
+TEST(kinds_of_waits_are_summed_up_longest_first)
+{
+	struct flame *cpu = small_flame(), *waiting = waiting_flame();
+	char *page = page_of_three(cpu, waiting, 1);
+	const char *disk = strstr(page, "data-find=\"^waiting:disk$\"");
+	const char *lock = strstr(page, "data-find=\"^waiting:lock$\"");
+	const char *other = strstr(page, "data-find=\"^waiting:other$\"");
+	ck_assert(disk && lock && other && disk < lock && lock < other);
+	ck_assert_ptr_nonnull(strstr(page, "</svg>disk 5</button>"));
+	ck_assert_ptr_nonnull(strstr(page, "</svg>lock 3</button>"));
+	free(page);
+	flame_free(cpu);
+	flame_free(waiting);
+}
+
+TEST(hostile_names_in_data_stay_text)
+{
+	struct flame *cpu = small_flame(), *waiting = empty_flame();
+	ck_assert_int_eq(add_node_of(waiting, hostile, 1, 0, hostile, 1), 0);
+	char *page = page_of_three(cpu, waiting, 0);
+	const char *data = strstr(page, "\"strings\":[");
+	ck_assert_ptr_nonnull(data);
+	ck_assert_ptr_nonnull(
+		strstr(data, "\"\\u003c/script\\u003e\\u003cscript\\u003e\\u0022\\u005c"
+			     "\\u005cxff{{data}}\""));
+	/* ours: the data, and the program */
+	size_t n = 0;
+	for (const char *at = page; (at = strstr(at, "<script")); at++)
+		n++;
+	ck_assert_uint_eq(n, 2);
+	free(page);
+	flame_free(cpu);
+	flame_free(waiting);
+}
+
+TEST(one_picture_has_no_switch)
+{
+	struct flame *f = waiting_flame();
+	char *page = page_of(f, &(struct words){.title = "t", .event = "waiting"}, NULL);
+	ck_assert_ptr_null(strstr(page, "data-button="));
+	ck_assert_ptr_null(strstr(page, "<span data-view="));
+	ck_assert_ptr_null(strstr(page, "application/json"));
 	free(page);
 	flame_free(f);
 }
@@ -393,9 +584,9 @@ TEST(a_full_disc_is_an_error)
 	FILE *out = fopen("/dev/full", "w");
 	ck_assert_ptr_nonnull(out);
 	ck_assert_int_eq(flame_finish(f), 0);
-	ck_assert_int_lt(
-		flame_page_write(f, &(struct flame_page){.title = "t", .event = ""}, out, &n_cut),
-		0);
+	const struct flame_view view = {.name = "cpu", .flame = f, .event = ""};
+	const struct flame_page page = {.title = "t", .view = &view, .n_views = 1};
+	ck_assert_int_lt(flame_page_write(&page, out, &n_cut), 0);
 	fclose(out);
 	flame_free(f);
 }

@@ -112,6 +112,15 @@ TEST(markup_has_no_character_that_xml_forbids)
 	ck_assert_str_eq(MARKUP("\xff<\033"), "\\xff&lt;\\x1b");
 }
 
+TEST(text_ends_neither_its_json_string_nor_its_script)
+{
+	ck_assert_str_eq(escaped(escape_script, "f\"\\</script>&'"),
+		"f\\u0022\\u005c\\u003c/script\\u003e\\u0026\\u0027");
+	/* as for a terminal, with the backslash that JSON wants twice */
+	ck_assert_str_eq(
+		escaped(escape_script, "\033\xff\xe2\x80\xa8é"), "\\\\x1b\\\\xff\\\\u{2028}é");
+}
+
 TEST(folded_frames_cannot_forge_frames)
 {
 	ck_assert_str_eq(escaped(escape_folded, "a;b\nmain 999"), "a:b\\x0amain 999");

@@ -2,6 +2,7 @@
 
 /* The call tree of a flame graph: merged by names, callers before callees, siblings in order. */
 
+#include "daemon/decode/offcpu.h"
 #include "tests/unit/stored.h"
 #include "tests/unit/test.h"
 
@@ -57,6 +58,44 @@ TEST(stacks_merge_by_name_under_their_process)
 	ck_assert_uint_eq(a.n_rows, 6);
 	ck_assert_int_eq(a.unit[stored_column(&a, "value")], MPERF__UNIT__UNIT_NS);
 	ck_assert_uint_eq(a.samples, 4);
+}
+
+TEST(stacks_of_waits_end_in_what_was_waited_for)
+{
+	stored_folder(&s);
+	stored_event(&s, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "cpu-clock");
+	const int lock = stored_event(&s, EVENT_TYPE_OFFCPU, OFFCPU_LOCK, "waiting:lock");
+	const int disk = stored_event(&s, EVENT_TYPE_OFFCPU, OFFCPU_DISK, "waiting:disk");
+	const int hart = stored_event(&s, EVENT_TYPE_OFFCPU, OFFCPU_HART, "waiting:hart");
+	stored_begin(&s);
+	struct task *t = stored_task(&s, 100, 100, "prog");
+	struct frame *f = stored_function(&s, "/bin/prog", "f");
+	struct frame *root = stored_function(&s, "/bin/prog", "main");
+	const struct stored_sample samples[] = {
+		{.task = t, .weight_ns = 10, .frame = {f, root}},
+		{.task = t, .event = lock, .weight_ns = 1, .frame = {f, root}},
+		{.task = t, .event = disk, .weight_ns = 2, .frame = {f, root}},
+		{.task = t, .event = lock, .weight_ns = 4, .frame = {root}},
+		{.task = t, .event = lock, .weight_ns = 8},
+		{.task = t, .event = hart, .weight_ns = 16, .frame = {f, root}},
+	};
+	for (size_t i = 0; i < sizeof(samples) / sizeof(*samples); i++)
+		stored_add(&s, &samples[i]);
+	stored_seal(&s);
+	ask(&(struct query_filter){.event = "waiting", .by_wait = true});
+	ck_assert_str_eq(stored_folded(&a), "prog;[unknown];waiting:lock 8\n"
+					    "prog;main;f;waiting:disk 2\n"
+					    "prog;main;f;waiting:lock 1\n"
+					    "prog;main;waiting:lock 4\n");
+	ck_assert_str_eq(stored_text(&a, node("waiting:disk"), "kind"), "waiting");
+	ck_assert_str_eq(stored_text(&a, node("f"), "kind"), "user");
+	ask(&(struct query_filter){.event = "waiting"});
+	ck_assert_str_eq(stored_folded(&a), "prog;[unknown] 8\nprog;main 4\nprog;main;f 3\n");
+	/* samples of CPU time have no waits */
+	ask(&(struct query_filter){.by_wait = true});
+	ck_assert_str_eq(stored_folded(&a), "prog;main;f 10\n");
+	ask(&(struct query_filter){.event = "waiting:hart", .by_wait = true});
+	ck_assert_str_eq(stored_folded(&a), "prog;main;f;waiting:hart 16\n");
 }
 
 TEST(inlined_functions_are_nodes)
