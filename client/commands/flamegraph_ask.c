@@ -194,7 +194,12 @@ static int ask_other(struct flamegraph *f, struct source *s, enum flamegraph_vie
 		return drop(t, NULL);
 	if (exit_status != 0)
 		return exit_status;
-	return rows[v].wall && t->is_wall_guess ? drop(t, guess) : finish(t);
+	if (rows[v].wall && t->is_wall_guess)
+		return drop(t, guess);
+	exit_status = finish(t);
+	size_t n_nodes;
+	const bool is_empty = exit_status == 0 && flame_nodes(t->flame, &n_nodes)[0].total <= 0;
+	return is_empty ? drop(t, "no sample found any") : exit_status;
 }
 
 int flamegraph_ask(struct flamegraph *f, struct source *s)

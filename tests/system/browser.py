@@ -18,7 +18,7 @@ class Browser:
 
     def __init__(self, width=1400, height=900, dark=False):
         program = need_program("chromium")
-        self.folder = tempfile.TemporaryDirectory(prefix="browser-")
+        self.folder = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
 
@@ -46,8 +46,13 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.session = None
+            self.call("Browser.close")  # its processes write until they end
+            self.process.wait(PATIENCE_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
         self.to.close()
         self.of.close()
         self.folder.cleanup()
