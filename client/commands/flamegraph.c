@@ -11,6 +11,7 @@
 #include "client/options/command.h"
 #include "client/show/page.h"
 #include "proto/base/memory.h"
+#include "proto/syntax/unit.h"
 
 static bool is_folded(const struct options *o)
 {
@@ -69,13 +70,59 @@ static void say_written(const struct flamegraph *g, const char *path, size_t n_c
 		t->provenance_line ? t->provenance_line : "");
 }
 
+/* Say what each picture of the page adds up to, and of waits for what: "CPU time 2.06 s; Waiting 6.10 s (lock 6.10 s)". */
+static int write_totals(const struct flamegraph *g, FILE *f)
+{
+	struct flame_view view[N_VIEWS];
+	struct flame_wait_sum sum[FLAME_WAITS];
+	const size_t n_views = flamegraph_views(g, view);
+	const char *before = "";
+	for (size_t i = 0; i < n_views; i++) {
+		char text[UNIT_TEXT_BYTES];
+		size_t n_nodes;
+		if (!view[i].flame)
+			continue;
+		const Mperf__Unit unit = flame_unit(view[i].flame);
+		unit_text(unit, flame_nodes(view[i].flame, &n_nodes)[0].total, text);
+		fprintf(f, "%s%s %s", before, view[i].label, text);
+		const size_t n_waits = i == VIEW_WAITING ? flame_waits(view[i].flame, sum) : 0;
+		for (size_t k = 0; k < n_waits; k++) {
+			unit_text(unit, sum[k].value, text);
+			fprintf(f, "%s%s %s", k > 0 ? ", " : " (", sum[k].name + strlen("waiting:"),
+				text);
+		}
+		fputs(n_waits > 0 ? ")" : "", f);
+		before = "; ";
+	}
+	return ferror(f) ? -EIO : 0;
+}
+
+static void say_totals(const struct flamegraph *g)
+{
+	size_t n_trees = 0;
+	for (int i = 0; i < N_VIEWS; i++)
+		n_trees += g->tree[i].flame != NULL;
+	if (n_trees < 2)
+		return;
+	_cleanup_(freep) char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	if (!f)
+		return;
+	const int r = write_totals(g, f);
+	if (fclose(f) == 0 && r == 0)
+		say_note("%s", text);
+}
+
 static int write_somewhere(const struct flamegraph *g)
 {
 	const char *path = path_of(g->options);
 	struct file file = {.graph = g, .path = path};
 	int exit_status = page_save(path, g->options->force, write_into, &file);
-	if (exit_status == 0 && strcmp(path, "-") != 0)
+	if (exit_status == 0 && strcmp(path, "-") != 0) {
 		say_written(g, path, file.n_cut);
+		say_totals(g);
+	}
 	return exit_status;
 }
 

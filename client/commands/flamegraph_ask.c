@@ -38,12 +38,10 @@ static const struct view_row {
 		true, false, NULL},
 };
 
-static const char
-	too_large
-		[] = "the call tree is too large to draw",
-       guess[] =
-	       "it is only known within bounds, since the service's store does not say what ran at "
-	       "the same time; --wall shows a guess";
+static const char too_large[] = "the call tree is too large to draw";
+static const char guess[] =
+	"it is only known within bounds, since the service's store does not say what "
+	"ran at the same time; --wall shows a guess";
 
 /* One question, and what becomes of the answer. */
 struct asked {

@@ -34,11 +34,6 @@ const char *drawing_style(void)
 	return svg_style;
 }
 
-/* Their classes are wa, wb, ...; the last is that of unknown ones. */
-static const char *const waits[DRAWING_WAITS] = {"waiting:hart", "waiting:lock", "waiting:disk",
-	"waiting:network", "waiting:pipe", "waiting:device", "waiting:poll", "waiting:sleep",
-	"waiting:child", "waiting:fault", "waiting:stopped", "waiting:other"};
-
 static bool drawn(const struct drawing *d, const struct flame_node *node)
 {
 	return node->depth == 0 || node->total >= FLAME_PAGE_SHARE_MIN * d->node[0].total;
@@ -179,12 +174,9 @@ static void difference_class(
 			(char)('0' + (int)fmin(strength * N_SHADES, N_SHADES - 1)));
 }
 
-static size_t wait_of(const struct flame_node *node)
+void drawing_wait_class(size_t wait, char ret_class[static DRAWING_CLASS_BYTES])
 {
-	size_t i = 0;
-	while (i < DRAWING_WAITS - 1 && !(node->function && strcmp(node->function, waits[i]) == 0))
-		i++;
-	return i;
+	set_class(ret_class, 'w', (char)('a' + (int)wait));
 }
 
 static void class_of(
@@ -202,7 +194,7 @@ static void class_of(
 	else if (d->page->baseline)
 		difference_class(d, node, ret_class);
 	else if (node->kind == FLAME_WAITING)
-		set_class(ret_class, 'w', (char)('a' + (int)wait_of(node)));
+		drawing_wait_class(flame_wait(node), ret_class);
 	else
 		set_class(ret_class, letters[node->kind], (char)('0' + (int)shade(label)));
 }
@@ -266,27 +258,4 @@ void drawing_write_svg(const struct drawing *d, FILE *out)
 	for (size_t i = 0; i < d->n_nodes; i++)
 		write_box(d, &d->node[i], out);
 	fputs("</svg>\n", out);
-}
-
-static int longest_first(const void *a, const void *b)
-{
-	const struct drawing_wait *x = a, *y = b;
-	return (x->value < y->value) - (x->value > y->value);
-}
-
-size_t drawing_waits(const struct drawing *d, struct drawing_wait ret_wait[static DRAWING_WAITS])
-{
-	double value[DRAWING_WAITS] = {0};
-	size_t n = 0;
-	for (size_t i = 1; i < d->n_nodes; i++)
-		if (d->node[i].kind == FLAME_WAITING)
-			value[wait_of(&d->node[i])] += d->node[i].total;
-	for (size_t i = 0; i < DRAWING_WAITS; i++) {
-		if (value[i] <= 0)
-			continue;
-		ret_wait[n] = (struct drawing_wait){.name = waits[i], .value = value[i]};
-		set_class(ret_wait[n++].class, 'w', (char)('a' + (int)i));
-	}
-	qsort(ret_wait, n, sizeof(*ret_wait), longest_first);
-	return n;
 }

@@ -15,9 +15,6 @@
 /* Seven figures (proto/syntax/unit.h), and the words between them. */
 #define DRAWING_FIGURES_BYTES 512
 
-/* Kinds of waits that have a colour; others share that of the last. */
-#define DRAWING_WAITS 12
-
 struct drawing {
 	const struct flame_page *page;
 	const struct flame_view *view;
@@ -64,12 +61,5 @@ void drawing_write_svg(const struct drawing *d, FILE *out);
  * are indices into strings, each of which is written once. 0, -ENOMEM. */
 int drawing_write_data(const struct drawing *const *drawing, size_t n, FILE *out);
 
-/* The class of a kind of waits, and how long threads waited for it, longest first; name: "waiting:lock". */
-struct drawing_wait {
-	const char *name; /* static */
-	char class[DRAWING_CLASS_BYTES];
-	double value;
-};
-
-/* Sum up the waits of a tree; returns how many kinds there are, 0: stacks do not end in kinds. */
-size_t drawing_waits(const struct drawing *d, struct drawing_wait ret_wait[static DRAWING_WAITS]);
+/* The class of boxes of a kind of waits, as flame_wait has it. */
+void drawing_wait_class(size_t wait, char ret_class[static DRAWING_CLASS_BYTES]);

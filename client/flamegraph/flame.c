@@ -408,6 +408,38 @@ const struct flame_node *flame_nodes(const struct flame *f, size_t *ret_n)
 	return f->node;
 }
 
+static const char *const waits[FLAME_WAITS] = {"waiting:hart", "waiting:lock", "waiting:disk",
+	"waiting:network", "waiting:pipe", "waiting:device", "waiting:poll", "waiting:sleep",
+	"waiting:child", "waiting:fault", "waiting:stopped", "waiting:other"};
+
+size_t flame_wait(const struct flame_node *node)
+{
+	size_t i = 0;
+	while (i < FLAME_WAITS - 1 && compare_text(node->function, waits[i]) != 0)
+		i++;
+	return i;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct flame_wait_sum *x = a, *y = b;
+	return (x->value < y->value) - (x->value > y->value);
+}
+
+size_t flame_waits(const struct flame *f, struct flame_wait_sum ret_sum[static FLAME_WAITS])
+{
+	double value[FLAME_WAITS] = {0};
+	size_t n = 0;
+	for (size_t i = 1; i < f->n_nodes; i++)
+		if (f->node[i].kind == FLAME_WAITING)
+			value[flame_wait(&f->node[i])] += f->node[i].total;
+	for (size_t i = 0; i < FLAME_WAITS; i++)
+		if (value[i] > 0)
+			ret_sum[n++] = (struct flame_wait_sum){waits[i], i, value[i]};
+	qsort(ret_sum, n, sizeof(*ret_sum), longest_first);
+	return n;
+}
+
 Mperf__Unit flame_unit(const struct flame *f)
 {
 	return f->unit;

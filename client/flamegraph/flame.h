@@ -74,6 +74,22 @@ const struct flame_node *flame_nodes(const struct flame *f, size_t *ret_n);
 /* The unit of the values; MPERF__UNIT__UNIT_NS or _COUNT. */
 Mperf__Unit flame_unit(const struct flame *f);
 
+/* Kinds of waits; those that we do not know count as the last, waiting:other. */
+#define FLAME_WAITS 12
+
+/* The kind of a node of FLAME_WAITING, below FLAME_WAITS. */
+size_t flame_wait(const struct flame_node *node);
+
+struct flame_wait_sum {
+	const char *name; /* static: "waiting:lock" */
+	size_t wait;
+	double value;
+};
+
+/* Sum up the waits of a finished tree, longest first. Returns how many kinds there are; 0: stacks do not end in kinds.
+ * O(n) in the nodes. */
+size_t flame_waits(const struct flame *f, struct flame_wait_sum ret_sum[static FLAME_WAITS]);
+
 /* A box's label, unescaped, in at most n bytes. */
 void flame_label(const struct flame_node *node, char *ret_text, size_t n);
 

@@ -159,19 +159,18 @@ static void write_button(const struct pictures *p, size_t i, FILE *out)
 
 static void write_waits(const struct drawing *d, FILE *out)
 {
-	struct drawing_wait wait[DRAWING_WAITS];
-	const size_t n = drawing_waits(d, wait);
+	struct flame_wait_sum sum[FLAME_WAITS];
+	const size_t n = flame_waits(d->view->flame, sum);
 	for (size_t i = 0; i < n; i++) {
-		char text[UNIT_TEXT_BYTES];
-		amount(d, wait[i].value, text);
+		char text[UNIT_TEXT_BYTES], class[DRAWING_CLASS_BYTES];
+		amount(d, sum[i].value, text);
+		drawing_wait_class(sum[i].wait, class);
 		fprintf(out,
-			"<button type=\"button\" class=\"wait\" data-find=\"^%s$\" title=\"Search "
-			"for %s\">",
-			wait[i].name, wait[i].name);
-		write_swatch(wait[i].class, out);
-		fprintf(out, "%s ", wait[i].name + strlen("waiting:"));
-		escape_markup(out, text);
-		fputs("</button>\n", out);
+			"<button type=\"button\" class=\"wait\" data-find=\"^%s$\" "
+			"title=\"Search for %s\">",
+			sum[i].name, sum[i].name);
+		write_swatch(class, out);
+		fprintf(out, "%s %s</button>\n", sum[i].name + strlen("waiting:"), text);
 	}
 }
 

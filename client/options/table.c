@@ -211,12 +211,14 @@ const struct command_text *command_text(int command)
 	};
 	static const struct command_text flamegraph = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
-		.says = "Draw the call tree as one self-contained page. Without -i and without "
+		.says = "Draw the call tree as one self-contained page, by CPU time, waiting and "
+			"wall time. Without -i and without "
 			"anything to measure, ./mperf.mprf is read; with --since or --until, or if "
 			"there is no such file, the service's store (the last hour unless "
 			"--since).",
 		.examples = "Examples:\n"
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
+			    "  mperfctl flamegraph -e waiting -i run.mprf   # waiting first\n"
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
 			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
 			    "  mperfctl flamegraph -i after.mprf --diff before.mprf -o diff.html\n"
