@@ -11,6 +11,7 @@
 #include "client/options/command.h"
 #include "client/show/page.h"
 #include "proto/base/memory.h"
+#include "proto/syntax/event_name.h"
 #include "proto/syntax/unit.h"
 
 static bool is_folded(const struct options *o)
@@ -128,8 +129,7 @@ static int write_somewhere(const struct flamegraph *g)
 
 static bool asks_for_waiting(const struct options *o)
 {
-	const char *event = o->narrowing.of_event;
-	return event && (strcmp(event, "waiting") == 0 || strcmp(event, "off-cpu") == 0);
+	return o->narrowing.of_event && event_name_is_all_waiting(o->narrowing.of_event);
 }
 
 /* A page has all pictures, unless it is of another event, or of a comparison. */

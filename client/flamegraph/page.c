@@ -61,8 +61,8 @@ static const char *widths_of(const char *event)
 {
 	return !*event                              ? "time"
 	       : strcmp(event, "waiting:hart") == 0 ? "time that threads waited for a CPU"
-	       : strncmp(event, "waiting", strlen("waiting")) == 0 ? "time that threads waited"
-								   : event;
+	       : event_name_is_waiting(event)       ? "time that threads waited"
+						    : event;
 }
 
 static void write_summary(const struct drawing *d, FILE *out)
