@@ -114,7 +114,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 
 # In order: a folder includes only folders before it.
 DAEMON_ROOMS = kernel aside child debuginfod pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate \
-	store/segment store store/rollup answer query query/samples query/loops compare session doctor conf budget jobs service control
+	store/segment store store/rollup answer query query/samples query/loops query/processes compare session doctor conf budget jobs service control
 CLIENT_ROOMS = show options wire plot topdown flamegraph export compare roofs measure roofline top commands
 
 PROTO_ROOMS = base syntax roofs code

@@ -51,7 +51,7 @@ driven_from = $(strip \
 	$(if $(filter daemon/kernel daemon/pmu daemon/pmu/% daemon/sampler,$(1)),daemon/decode, \
 	$(if $(filter daemon/naming daemon/attribute,$(1)),daemon/aggregate, \
 	$(if $(filter proto/base daemon/loops,$(1)),daemon/session, \
-	$(if $(filter daemon/store% daemon/query%,$(1)),daemon/query/loops, \
+	$(if $(filter daemon/store% daemon/query%,$(1)),daemon/query/processes, \
 	$(if $(filter daemon/child daemon/jobs daemon/control client/topdown,$(1)),daemon/control,$(1)))))))
 unit_also = $(strip $(if $(filter daemon/naming,$(1)),$(BUILD)/libnamer.a) $(if $(filter client/roofs,$(1)),$(BUILD)/libroofs.a) \
 	$(if $(filter daemon/control daemon/query/samples client/topdown,$(1)),$(LIBS_client/commands)))

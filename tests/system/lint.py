@@ -14,7 +14,7 @@ from machine import ROOT, need_program
 # everybody may include proto/, the daemon platform-db/. daemon.c and main.c, which wire, are the exception.
 PROTO = ["proto/base", "proto", "proto/syntax", "proto/roofs", "proto/code"]
 DAEMON = """kernel aside child debuginfod pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate store/segment
-store store/rollup answer query query/samples query/loops compare session doctor conf budget jobs service control"""
+store store/rollup answer query query/samples query/loops query/processes compare session doctor conf budget jobs service control"""
 CLIENT = """show options wire plot topdown flamegraph export compare roofs roofs/measure measure roofline top
 commands"""
 MAY_INCLUDE = {
