@@ -397,7 +397,7 @@ static int load_processes(struct loaded *l)
 	return r == 0 ? load_labels(l) : r;
 }
 
-static int load_tasks(struct loaded *l, bool loops)
+static int load_tasks(struct loaded *l, const struct load_wish *wish)
 {
 	int r = load_array(l, "SELECT max(id) FROM task", &l->task, &l->n_tasks, sizeof(*l->task));
 	if (r == 0)
@@ -408,7 +408,7 @@ static int load_tasks(struct loaded *l, bool loops)
 	if (r == 0)
 		r = marks_make(l, MARK_STACK, l->n_stacks);
 	if (r == 0)
-		r = load_part_mark(l, loops);
+		r = load_part_mark(l, wish);
 	if (r == 0)
 		r = load_table(l, &(struct load_table){TASK_SELECT, "t.id", "", false, take_task},
 			marks_of(l, MARK_TASK));
@@ -516,7 +516,7 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 	if (r == 0)
 		r = load_windows(l, wish);
 	if (r == 0)
-		r = load_tasks(l, wish->loops);
+		r = load_tasks(l, wish);
 	if (r == 0)
 		r = load_stacks(l);
 	if (r == 0 && wish->places)

@@ -159,6 +159,7 @@ struct loaded {
 struct load_wish {
 	bool places;
 	bool loops; /* also load tasks that loops counted for */
+	bool tasks; /* load all tasks, also those without samples */
 	const struct query_filter *filter;
 	int64_t since_ns, until_ns; /* of its windows' starts; 0: open */
 	enum query_pin pin;

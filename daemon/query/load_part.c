@@ -142,7 +142,7 @@ static int mark_thread_times(struct loaded *l)
 	return r == CURSOR_END ? 0 : r;
 }
 
-int load_part_mark(struct loaded *l, bool loops)
+int load_part_mark(struct loaded *l, const struct load_wish *wish)
 {
 	if (!l->marks)
 		return 0;
@@ -157,5 +157,7 @@ int load_part_mark(struct loaded *l, bool loops)
 	r = r == CURSOR_END ? 0 : r;
 	if (r == 0)
 		r = mark_thread_times(l);
-	return r == 0 && loops ? mark_loop_tasks(l) : r;
+	for (uint32_t i = 1; r == 0 && wish->tasks && i <= l->n_tasks; i++)
+		mark(l, MARK_TASK, i);
+	return r == 0 && wish->loops ? mark_loop_tasks(l) : r;
 }

@@ -60,9 +60,8 @@ void marks_clear(struct loaded *l);
 /* Find the range of samples in selected windows; use marks unless that is all of them. 0,
  * QUERY_FAILED, -errno. */
 int load_part_find(struct loaded *l, const struct query_filter *filter);
-/* Mark the tasks and stacks of these samples; with `loops` also the tasks that loops
- * counted for. */
-int load_part_mark(struct loaded *l, bool loops);
+/* Mark the tasks and stacks of these samples, and what else is wished. */
+int load_part_mark(struct loaded *l, const struct load_wish *wish);
 
 /* Give loaded processes their labels. 0, QUERY_FAILED, -errno. */
 int load_labels(struct loaded *l);

@@ -353,12 +353,15 @@ static void settle_runs(struct search *s)
 	}
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct running *run = &s->run[i];
-		const int64_t begin_ns =
-			(run->begin_ns == INT64_MAX ? run->first_ns : run->begin_ns) + f->offset_ns;
+		const int64_t begin_boot_ns =
+			run->begin_ns == INT64_MAX ? run->first_ns : run->begin_ns;
+		const int64_t begin_ns = begin_boot_ns + f->offset_ns;
 		if (!run->here)
 			continue;
-		if (run->found.begin_ns == 0 || begin_ns < run->found.begin_ns)
+		if (run->found.begin_ns == 0 || begin_ns < run->found.begin_ns) {
 			run->found.begin_ns = begin_ns;
+			run->found.begin_boot_ns = begin_boot_ns;
+		}
 		if (f->tier > run->found.coarsest)
 			run->found.coarsest = f->tier;
 		run->here = false;
@@ -485,7 +488,7 @@ static bool is_enough(const struct search *s, int64_t end_ns)
 		return true;
 	for (uint32_t i = 0; w->last && i < s->n; i++) {
 		const struct found_run *run = &s->run[i].found;
-		n += !run->unfinished && is_in_time(w, run) && run->begin_ns > end_ns &&
+		n += (!run->unfinished || w->unfinished) && is_in_time(w, run) && run->begin_ns > end_ns &&
 		     run->first_ns > end_ns;
 	}
 	return w->last && n >= w->last;
@@ -540,7 +543,7 @@ static int take_wished(struct search *s, struct found_runs *ret)
 		struct found_run *run = &s->run[i].found;
 		if (!is_in_time(s->wish, run))
 			continue;
-		if (!run->unfinished) {
+		if (!run->unfinished || s->wish->unfinished) {
 			ret->run[ret->n++] = *run;
 			*run = (struct found_run){0};
 		} else if (ret->n_unfinished++ == 0) {

@@ -37,6 +37,7 @@ struct runs_wish {
 	/* sets of labels that live processes have: their runs have not ended */
 	const struct query_job *alive;
 	size_t n_alive;
+	bool unfinished; /* these are runs, too */
 };
 
 struct found_run {
@@ -46,13 +47,14 @@ struct found_run {
 	struct query_job *job;
 	size_t n_jobs;
 	int64_t begin_ns;           /* CLOCK_REALTIME, as above */
+	int64_t begin_boot_ns;      /* the same as CLOCK_MONOTONIC of its boot */
 	int64_t first_ns, until_ns; /* CLOCK_REALTIME of its windows' starts; until is exclusive */
 	enum tier coarsest;         /* of the files that have it */
 	bool unfinished;
 };
 
 struct found_runs {
-	struct found_run *run; /* requested runs that have finished, by begin */
+	struct found_run *run; /* requested runs, those that have finished or all, by begin */
 	size_t n;
 	size_t n_unfinished;
 	char *unfinished; /* labels of one of them, for people; NULL: none */
