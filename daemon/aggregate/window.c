@@ -241,6 +241,16 @@ int window_add_time(struct window *w, const struct window_time *time)
 	return r;
 }
 
+int window_add_ended(struct window *w, struct task *process)
+{
+	if (w->n_ended == WINDOW_ENDED_MAX)
+		return 0;
+	int r = array_grow(&w->ended, &w->size_ended, w->n_ended + 1, sizeof(struct task *));
+	if (r == 0)
+		w->ended[w->n_ended++] = process;
+	return r;
+}
+
 void window_clear(struct window *w)
 {
 	for (struct window_chunk *chunk = w->chunk, *next; chunk; chunk = next) {
@@ -251,6 +261,7 @@ void window_clear(struct window *w)
 	}
 	free(w->slot);
 	free(w->time);
+	free(w->ended);
 	free(w->moment);
 	loop_window_clear(&w->loops);
 	if (w->pool)
@@ -265,4 +276,6 @@ void window_keep(const struct window *w, struct sweep *s)
 		sweep_keep_task(s, row->who);
 	for (uint32_t i = 0; i < w->n_times; i++)
 		sweep_keep_task(s, w->time[i].who);
+	for (uint32_t i = 0; i < w->n_ended; i++)
+		sweep_keep_task(s, w->ended[i]);
 }

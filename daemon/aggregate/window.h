@@ -97,6 +97,10 @@ struct window_moment {
 	uint32_t row;
 };
 
+/* Processes of jobs that end in one window: a machine starts some thousands in a second. Of further ones only those with
+ * samples are kept. */
+#define WINDOW_ENDED_MAX 65536u
+
 struct window_slot;
 struct window_chunk;
 
@@ -111,6 +115,9 @@ struct window {
 	uint32_t n_moments, size_moments;
 	struct window_time *time; /* a thread may have several */
 	uint32_t n_times, size_times;
+	struct task **
+		ended; /* processes of jobs that ended in it, which are kept also if they have no samples */
+	uint32_t n_ended, size_ended;
 	/* as in struct stack_tree; flushing a window that this limit fills makes no room for others
 	 * */
 	struct quota *pool;
@@ -128,6 +135,8 @@ enum { WINDOW_FULL = 1 };
 int window_add(struct window *w, struct stack_tree *t, const struct attribution *a);
 /* Add times of a thread. 0 or -ENOMEM. */
 int window_add_time(struct window *w, const struct window_time *time);
+/* Keep a process that ended. 0, also if there are too many, or -ENOMEM. */
+int window_add_ended(struct window *w, struct task *process);
 /* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
 void window_keep(const struct window *w, struct sweep *s);
 /* It keeps its pool, and whether it keeps moments. */

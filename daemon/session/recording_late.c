@@ -105,8 +105,16 @@ void recording_end_counts(struct recording *g)
 void recording_take_end(void *userdata, struct task *task, uint64_t time_ns)
 {
 	struct recording *g = userdata;
-	if (!recording_is_outside(g, time_ns))
-		thread_times_end(g->times, task, time_ns);
+	if (recording_is_outside(g, time_ns))
+		return;
+	thread_times_end(g->times, task, time_ns);
+	/* a job's report needs all of its processes (query/processes); others are kept if they have samples */
+	if (g->times || g->trouble || task->process != task || !task->labels ||
+		task->kernel_thread || !targets_want(&g->targets, task))
+		return;
+	task->used = true;
+	if (window_add_ended(&g->window, task) < 0)
+		recording_lose(g, 0, LOSS_MEMORY, 1);
 }
 
 void recording_look(void *userdata, uint64_t now_ns)

@@ -188,6 +188,7 @@ static int begin_window(struct segment *g, const struct segment_flush *f)
 	g->n_windows++;
 	g->next_row = w->rows;
 	g->next_loop = w->loops.rows;
+	g->next_ended = 0;
 	int r = ROW(g, INSERT_WINDOW, CELL_I(g->n_windows), CELL_I(w->start_ns), CELL_I(w->end_ns),
 		CELL_I(f->realtime_ns));
 	if (r == 0)
@@ -207,6 +208,21 @@ static int write_rows(struct segment *g, const struct segment_flush *f)
 			return r;
 	}
 	return g->next_row ? SEGMENT_MORE : 0;
+}
+
+/* Users over their share keep only the processes that have samples. */
+static int write_ended(struct segment *g, const struct segment_flush *f)
+{
+	const struct window *w = f->window;
+	int r = 0;
+	for (; r == 0 && g->next_ended < w->n_ended && !segment_step_is_over(g); g->next_ended++) {
+		struct task *process = w->ended[g->next_ended];
+		g->payer = task_account(process);
+		if (segment_may_write(f, process) &&
+			share_level(g->shares, g->payer) == SHARE_WHOLE)
+			r = segment_write_task(g, f, process);
+	}
+	return r == 0 && g->next_ended < w->n_ended ? SEGMENT_MORE : r;
 }
 
 /* Write the rest of a window, besides its rows: names, changed tasks, losses. */
@@ -240,6 +256,8 @@ int segment_flush_step(struct segment *g, const struct segment_flush *f, uint64_
 	int r = write_rows(g, f);
 	if (r == 0)
 		r = segment_write_loops(g, f);
+	if (r == 0)
+		r = write_ended(g, f);
 	/* the end has a step of its own: names can be many */
 	if (r == 0 && segment_step_is_over(g))
 		return SEGMENT_MORE;

@@ -167,6 +167,7 @@ struct segment {
 	uint64_t n_run, run_max;           /* statements run so far; limit of this step */
 	const struct window_row *next_row; /* of the current flush; NULL: none left */
 	const struct loop_row *next_loop;
+	uint32_t next_ended; /* of the flush, of the processes that ended */
 	struct moments moments;
 
 	struct mark_change *change; /* of the current transaction */
