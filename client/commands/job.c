@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/commands/job_report.h"
 #include "client/commands/tables.h"
 #include "client/compare/selection.h"
 #include "client/measure/signals.h"
@@ -310,6 +311,8 @@ int client_job(const struct options *o)
 		return pin_ask(o, MPERF__JOB_ACTION__JOB_PIN);
 	if (strcmp(o->topic, "unpin") == 0)
 		return pin_ask(o, MPERF__JOB_ACTION__JOB_UNPIN);
+	if (strcmp(o->topic, "report") == 0)
+		return job_report(o);
 	return change(o, strcmp(o->topic, "start") == 0 ? MPERF__JOB_ACTION__JOB_START
 							: MPERF__JOB_ACTION__JOB_END);
 }

@@ -7,7 +7,7 @@
 
 #include "client/options/options_private.h"
 
-/* job [run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION | list] */
+/* job [run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION | report [SELECTION] | list] */
 static int take_job(struct parse *p, char *arg, struct argp_state *state)
 {
 	struct options *o = p->o;
@@ -15,7 +15,7 @@ static int take_job(struct parse *p, char *arg, struct argp_state *state)
 		return options_choose_word(p, "job", JOB_TOPICS, arg, &o->topic);
 	bool runs = strcmp(o->topic, "run") == 0;
 	bool named = runs || strcmp(o->topic, "start") == 0 || strcmp(o->topic, "pin") == 0 ||
-		     strcmp(o->topic, "unpin") == 0;
+		     strcmp(o->topic, "unpin") == 0 || strcmp(o->topic, "report") == 0;
 	if (!o->job && named) {
 		o->job = arg;
 		return 0;

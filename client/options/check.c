@@ -169,7 +169,7 @@ static int check_times(struct parse *p)
 /* The first rule that is broken is reported. */
 const struct option_rule option_rules[] = {
 	/* clang-format off */
-	{C|G, ONE_OF("json raw markdown"), "--json, --raw and --markdown exclude each other"},
+	{C|G|J, ONE_OF("json raw markdown"), "--json, --raw and --markdown exclude each other"},
 	{C, EXCLUDE("side-by-side", "margin plan-for any-order"), "--side-by-side tests nothing: leave it out, or --margin, --plan-for and --any-order"},
 	{C|G, EXCLUDE("metrics", "by=loop"), "loops have no metrics: leave out -M, or --by loop"},
 	{C|G, CHECK(check_sides)},
@@ -183,7 +183,9 @@ const struct option_rule option_rules[] = {
 	{J, NEED("pin", "TOPIC=run"), "--pin is for job run; use `mperfctl job pin` for others"},
 	{J, NEED("keep", "TOPIC=pin pin"), "--keep is for job pin and job run --pin"},
 	{J, NEED("TOPIC=run", "COMMAND"), "job run takes a name and a command: job run NAME -- CMD"},
-	{J, NEED("label", "TOPIC=run TOPIC=start"), "--label is for job run and job start"},
+	{J, NEED("label", "TOPIC=run TOPIC=start TOPIC=report"), "--label is for job run, job start and job report"},
+	{J, NEED("input since limit markdown", "TOPIC=report"), "-i, --since, -n and --markdown are for job report"},
+	{J, EXCLUDE("input", "since"), "--since selects from the service's store, which -i does not read"},
 	{J, NEED("pid", "TOPIC=start TOPIC=end"), ONE_PROCESS},
 	{J, .when = {"PROCESSES"}, .says = ONE_PROCESS},
 

@@ -48,7 +48,7 @@ int options_choose_word(
 	struct parse *p, const char *what, const char *words, char *arg, char **ret_word);
 
 /* Possible first arguments of these commands. */
-#define JOB_TOPICS "run start end pin unpin list"
+#define JOB_TOPICS "run start end pin unpin report list"
 #define SCHEDULE_TOPICS "list check run get"
 #define ROOFS_TOPICS "measure"
 

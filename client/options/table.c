@@ -140,6 +140,10 @@ const struct option_row option_rows[] = {
 	{C|G,     "any-order", 0, NULL, FLAG(any_order), "decide even if the sides did not run in turns"},
 	{C,       "side-by-side", 0, NULL, FLAG(side_by_side), "show both sides beside each other and test nothing, as between two machines"},
 	{C|G,     "markdown", 0, NULL, FLAG(look.markdown), "answer in Markdown"},
+	{J,       "markdown", 0, NULL, FLAG(look.markdown), "report: answer in Markdown, as for the summary of a CI job"},
+	{J,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "report: read this recording: its whole command, or with a selection the processes of that job"},
+	{J,       "since", 0, "TIME", TIME(narrowing.since_ns), "report: only jobs that began from this time on: 10:30, yesterday, -5m, \"2 weeks ago\""},
+	{J,       "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "report: at most N stretches and programs; shorter stretches are rows together (default: 30; 0: all)"},
 	{G,       "junit", 0, "FILE", STRING(junit, "the name of a file"), "also write JUnit's XML to FILE"},
 	{C|G,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
 	{T,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job"), "function (default), module, process, thread, cgroup, job"},
@@ -149,7 +153,7 @@ const struct option_row option_rows[] = {
 	{H|F|T|C|G|X, "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
 	{H|F|T|C|G|O|B|P|X, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "only jobs with this label, whose value may have * and ?; may be repeated"},
 	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "a label that all processes have in the recording; with --since: save only jobs with this label; may be repeated"},
-	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "run, start: a label of the job; may be repeated"},
+	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "run, start: a label of the job; report: only jobs with this label; may be repeated"},
 	{J,       "pin", 0, "SELECTION", STRING(pin, NULL, .optional = true), "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
 	{J,       "keep", 0, "N", NUMBER(keep, 1, KEEP_MAX), "pin, run --pin: keep the latest N jobs of the selection, and unpin earlier ones (default: keep all until job unpin)"},
 	{J,       "pid", 'p', "N", PIDS, "start, end: this process (default: the one that runs mperfctl)"},
@@ -356,13 +360,15 @@ const struct command_text *command_text(int command)
 	static const struct command_text job = {
 		.arguments =
 			"[run NAME -- CMD... | start NAME | end | pin SELECTION | unpin SELECTION "
-			"| list]",
+			"| report [SELECTION] | list]",
 		.says = "Give labels to a command, or with start to everything that a shell starts "
 			"from then on, so that you can select samples by job. pin keeps the "
 			"samples "
 			"of "
 			"jobs in full beyond keep-windows. SELECTION is a job's name, or "
-			"KEY=VALUE[,KEY=VALUE...][,last=N]. Without arguments, list the jobs that "
+			"KEY=VALUE[,KEY=VALUE...][,last=N]. report shows which processes bounded "
+			"how long the latest run took, and how long it would take without each "
+			"program. Without arguments, list the jobs that "
 			"have processes, and those that are pinned.",
 		.examples = "Examples:\n"
 			    "  mperfctl job run build --label branch=main -- make -j2\n"
@@ -371,6 +377,8 @@ const struct command_text *command_text(int command)
 			    "  mperfctl job pin build,last=1\n"
 			    "  mperfctl job pin branch=main --keep 20\n"
 			    "  mperfctl job unpin branch=main\n"
+			    "  mperfctl job report build --markdown >> \"$GITHUB_STEP_SUMMARY\"\n"
+			    "  mperfctl job report -i mperf.mprf\n"
 			    "  mperfctl hotspots --since -1h --by job\n"
 			    "  mperfctl hotspots --since -1h --label branch=main\n",
 	};

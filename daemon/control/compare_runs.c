@@ -36,7 +36,7 @@ struct comparing {
 	const struct answer *to;
 	struct query_error *error;
 	const Mperf__CompareRequest *m;
-	const struct compare_known *known;
+	const struct known_runs *known;
 	bool is_gate;
 	struct gather *gather;
 	struct chosen *chosen; /* those of the baseline first */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * job: gives labels to a process and all that it starts, and lists jobs. A label changes how
+ * job: gives labels to a process and all that it starts, and lists jobs. job_report.c reports on one. A label changes how
  * samples of a process are shown to every user who sees them, so only the user of the process and
  * root may give it.
  */
@@ -12,6 +12,7 @@
 #include "daemon/attribute/proc_reader.h"
 #include "daemon/budget/loop_latency.h"
 #include "daemon/control/job_pin.h"
+#include "daemon/control/job_report.h"
 #include "daemon/control/offload_job.h"
 #include "daemon/control/peer.h"
 #include "daemon/control/request.h"
@@ -231,6 +232,8 @@ int control_job(struct request *q, const Mperf__Request *m)
 	struct service *s = q->peer->options->service;
 	const Mperf__JobRequest *job = m->job;
 	_cleanup_(held_pids_clear) struct held_pids held = {.n = 0};
+	if (job->action == MPERF__JOB_ACTION__JOB_REPORT)
+		return job_report(q, m);
 	if (!s)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Run `systemctl start mperfd`, and try again.",
