@@ -9,6 +9,8 @@
 
 #include "daemon/query/filter.h"
 
+struct wall_sample;
+
 /* A count of a row; enabled_ns 0: complete, not scaled. */
 struct scan_reading {
 	uint32_t event;
@@ -29,6 +31,9 @@ struct scan_row {
 	double cycles, instructions;
 	const uint8_t *
 		at; /* with row_filter.tells_moments: of each sample, as in the table moment; NULL: not known */
+	const struct wall_sample
+		*timed; /* with row_filter.scope: of its samples, those whose time is known */
+	size_t n_timed;
 	const struct scan_reading *read; /* with row_filter.every: all counts of the row */
 	size_t n_reads;
 };

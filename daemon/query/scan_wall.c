@@ -137,10 +137,13 @@ static int hand_on_row(struct wall_scan *s, const struct scan_row *row,
 	uint64_t left = row->count;
 	int r = 0;
 	for (size_t i = 0, next; i < n && r == 0; i = next) {
+		struct scan_row part = *row;
 		double wall_ns = 0;
 		for (next = i; next < n && sample[next].harts == sample[i].harts; next++)
 			wall_ns += sample[next].wall_ns;
-		r = hand_on(s, row, next - i, wall_ns, sample[i].harts, &first);
+		part.timed = &sample[i];
+		part.n_timed = next - i;
+		r = hand_on(s, &part, next - i, wall_ns, sample[i].harts, &first);
 		left -= next - i;
 	}
 	if (r != 0 || (left == 0 && !first))

@@ -99,7 +99,7 @@ def test_forms_of_a_report(build):
         script.write_text("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.1 & sleep 0.5; wait")
         mperfctl(build, "record", "-o", folder / "r", "--", "sh", script)
         (spin,) = [row for row in report(build, folder / "r")["chain"] if row["start_ns"] == 0]
-        assert spin["comm"] == "sh" and 0 < spin["cpu_ns"] <= 1.1 * spin["ns"], spin
+        assert spin["comm"] == "sh" and 0.3 * spin["ns"] < spin["cpu_ns"] < 1.05 * spin["ns"], spin
         assert abs(spin["alone_ns"] - spin["cpu_ns"]) < 0.1 * spin["cpu_ns"], spin  # nothing else of it worked
         text = mperfctl(build, "job", "report", "-i", folder / "r").stdout
         assert text.startswith("the command in r: took ") and "What bounded it" in text and "By program" in text, text
@@ -117,7 +117,7 @@ def test_forms_of_a_report(build):
         raw = mperfctl(build, "job", "report", "-i", folder / "r", "--raw").stdout
         assert raw.startswith("# run\n") and "\n# chain\n" in raw and "\n# program\n" in raw, raw
         few = report(build, folder / "r", "-n", 1)
-        assert any("shorter: " in row["comm"] for row in few["chain"]) and len(few["program"]) == 1, few
+        assert [row["comm"] for row in few["chain"]][1] == "sleep" and len(few["program"]) == 1, few
 
 
 def test_mistakes_are_named(build):

@@ -24,6 +24,9 @@ struct process {
 	bool wanted;
 	uint32_t at; /* once all are known: index in `tree`, 0: it is none of the report's */
 	double cpu_ns, wall_ns;
+	/* in the service's window that is read now */
+	uint32_t window;
+	double worked_ns, waited_ns;
 };
 
 /* Of a stretch of the chain. */

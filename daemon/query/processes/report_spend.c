@@ -2,16 +2,19 @@
 
 /* What processes and stretches of the chain spent
  *
- * A row of samples says how much of a window a process had a hart, or waited, but not when in it. So its time is spread
- * evenly over the process's life in that window, and each stretch has its part of that. A process that lives on the
- * chain all its life, as compilers do, has all of it.
+ * Recordings say when a sample was taken, so it belongs to the stretch of that moment. The service's windows only say
+ * how much of a window a process worked or waited. Then its work goes to its own stretches first, and its waiting to
+ * other time first, when a child of it is on the chain. A process that is on the chain all its life, as compilers are,
+ * has all of it either way.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/query/processes/report_private.h"
 #include "daemon/query/sources.h"
+#include "daemon/query/wall.h"
 
 /* Sums that may have to be taken back. */
 struct report_kept {
@@ -58,33 +61,92 @@ static uint32_t first_part(const struct report *r, uint32_t at, uint32_t end, in
 	return at;
 }
 
-/* Call add with each stretch of the process in the row's window, and its share of the row. */
-static void share_out(struct report *r, const struct process *p, const struct scan_row *row,
-	void (*add)(
-		struct spent *to, const struct report *r, const struct scan_row *row, double share))
+#define WORK (-1)
+
+/* kind: of waiting, or WORK, of which the row says how much wall time it accounts for. */
+static void add(struct spent *to, const struct scan_row *row, int kind, double ns)
 {
-	const struct loaded_window *w = &r->loaded.window[row->window];
-	const struct chain_process *node = &r->tree[p->at];
-	const int64_t from_ns = most(w->start_ns, node->start_ns),
-		      to_ns = least(w->end_ns, node->end_ns);
-	const uint32_t end = r->first[p->at + 1];
-	if (!w->known || to_ns <= from_ns)
+	if (kind != WORK) {
+		to->waited_ns[kind] += (float)ns;
 		return;
-	for (uint32_t i = first_part(r, r->first[p->at], end, from_ns); i < end; i++) {
-		const struct chain_part *part = &r->part[r->part_of[i]];
-		const int64_t both_ns = least(part->to_ns, to_ns) - most(part->from_ns, from_ns);
-		if (both_ns <= 0)
-			break;
-		add(&r->spent[r->part_of[i]], r, row, (double)both_ns / (double)(to_ns - from_ns));
 	}
+	to->cpu_ns += ns;
+	if (row->harts == 1 && row->weight_ns > 0)
+		to->alone_ns += ns * row->value / (double)row->weight_ns;
 }
 
-static void add_work(
-	struct spent *to, const struct report *r, const struct scan_row *row, double share)
+/* Add ns at a moment, if one of the process's stretches has it. */
+static void add_at(struct report *r, const struct process *p, const struct scan_row *row, int kind,
+	double time_ns, double ns)
 {
-	(void)r;
-	to->cpu_ns += share * (double)row->weight_ns;
-	to->alone_ns += row->harts == 1 ? share * row->value : 0;
+	const uint32_t end = r->first[p->at + 1];
+	const uint32_t i = first_part(r, r->first[p->at], end, (int64_t)time_ns);
+	if (i < end && (double)r->part[r->part_of[i]].from_ns <= time_ns)
+		add(&r->spent[r->part_of[i]], row, kind, ns);
+}
+
+/* The process in a window, where no moments are known: how long it lived, and bounded. */
+struct stay {
+	int64_t from_ns, to_ns;
+	uint32_t begin, end; /* its stretches in it, in part_of */
+	double own_ns;
+};
+
+static int64_t both_ns(const struct report *r, uint32_t i, const struct stay *s)
+{
+	const struct chain_part *part = &r->part[r->part_of[i]];
+	return least(part->to_ns, s->to_ns) - most(part->from_ns, s->from_ns);
+}
+
+static struct stay stay_of(const struct report *r, const struct process *p, uint32_t window)
+{
+	const struct loaded_window *w = &r->loaded.window[window];
+	const struct chain_process *node = &r->tree[p->at];
+	const uint32_t end = r->first[p->at + 1];
+	struct stay s = {.from_ns = most(w->start_ns, node->start_ns),
+		.to_ns = least(w->end_ns, node->end_ns)};
+	s.begin = s.end = w->known && s.to_ns > s.from_ns
+				  ? first_part(r, r->first[p->at], end, s.from_ns)
+				  : end;
+	for (; s.end < end && both_ns(r, s.end, &s) > 0; s.end++)
+		s.own_ns += (double)both_ns(r, s.end, &s);
+	return s;
+}
+
+/* Spread ns over its stretches in the window. */
+static void spread(
+	struct report *r, const struct scan_row *row, int kind, const struct stay *s, double ns)
+{
+	for (uint32_t i = s->begin; i < s->end && ns > 0; i++)
+		add(&r->spent[r->part_of[i]], row, kind, ns * (double)both_ns(r, i, s) / s->own_ns);
+}
+
+/* Begin with no time given, if the window is another. */
+static void enter(struct process *p, uint32_t window)
+{
+	if (p->window == window)
+		return;
+	p->window = window;
+	p->worked_ns = p->waited_ns = 0;
+}
+
+/* How much of ns is of its stretches in the window: work as long as they have room, if it has other time in it. */
+static double own_work(struct process *p, const struct stay *s, double ns)
+{
+	if (s->own_ns >= (double)(s->to_ns - s->from_ns))
+		return ns;
+	const double own_ns = fmin(ns, fmax(0, s->own_ns - p->worked_ns));
+	p->worked_ns += ns;
+	return own_ns;
+}
+
+/* The same of waiting: what does not fit into its other time. */
+static double own_wait(struct process *p, const struct stay *s, double ns)
+{
+	const double other_ns = (double)(s->to_ns - s->from_ns) - s->own_ns;
+	const double left_ns = fmax(0, other_ns - p->waited_ns);
+	p->waited_ns += ns;
+	return fmax(0, ns - left_ns);
 }
 
 static int take_work(void *userdata, const struct scan_row *row)
@@ -97,24 +159,38 @@ static int take_work(void *userdata, const struct scan_row *row)
 		return 0;
 	p->cpu_ns += (double)row->weight_ns;
 	p->wall_ns += row->value;
-	share_out(r, p, row, add_work);
+	for (size_t i = 0; i < row->n_timed; i++)
+		add_at(r, p, row, WORK, row->timed[i].time_ns - row->timed[i].weight_ns / 2,
+			row->timed[i].weight_ns);
+	if (row->n_timed > 0)
+		return 0;
+	const struct stay s = stay_of(r, p, row->window);
+	enter(p, row->window);
+	spread(r, row, WORK, &s, own_work(p, &s, (double)row->weight_ns));
 	return 0;
-}
-
-static void add_waits(
-	struct spent *to, const struct report *r, const struct scan_row *row, double share)
-{
-	const uint64_t kind = r->loaded.event[row->event].config;
-	if (kind < N_OFFCPU_KINDS)
-		to->waited_ns[kind] += (float)(share * (double)row->weight_ns);
 }
 
 static int take_waits(void *userdata, const struct scan_row *row)
 {
 	struct report *r = userdata;
 	struct process *p = process_of(r, row);
-	if (p && r->loaded.event[row->event].offcpu)
-		share_out(r, p, row, add_waits);
+	const struct loaded_window *w = &r->loaded.window[row->window];
+	const uint64_t kind = r->loaded.event[row->event].config;
+	if (!p || !r->loaded.event[row->event].offcpu || kind >= N_OFFCPU_KINDS || !w->known)
+		return 0;
+	if (row->at && row->count > 0) {
+		const double ns = (double)row->weight_ns / (double)row->count;
+		const double span_ns = (double)w->end_ns - (double)w->start_ns;
+		for (uint64_t i = 0; i < row->count; i++) {
+			const unsigned at = row->at[2 * i] | (unsigned)row->at[2 * i + 1] << 8;
+			add_at(r, p, row, (int)kind,
+				(double)w->start_ns + span_ns * at / (UINT16_MAX + 1.0), ns);
+		}
+		return 0;
+	}
+	const struct stay s = stay_of(r, p, row->window);
+	enter(p, row->window);
+	spread(r, row, (int)kind, &s, own_wait(p, &s, (double)row->weight_ns));
 	return 0;
 }
 
@@ -124,7 +200,7 @@ static int read_waits(struct report *r, const struct row_filter *work)
 	struct scan_notes notes = {0};
 	bool any = false;
 	f.scope = NULL;
-	f.asked = f.tells_windows = true;
+	f.asked = f.tells_windows = f.tells_moments = true;
 	for (uint32_t i = 0; i < QUERY_EVENTS_MAX; i++)
 		any |= f.event[i] = r->loaded.event[i].known && r->loaded.event[i].offcpu;
 	r->has_waits |= any;
@@ -136,6 +212,8 @@ static int read_samples(struct report *r, const struct row_filter *f)
 	struct scan_notes notes = {0};
 	if (r->boot && r->boot != r->loaded.boot)
 		return 0;
+	for (uint32_t i = 0; i < r->keys.n_keys; i++) /* windows of this file */
+		r->process[i].window = 0;
 	int result = scan_values(&r->loaded, f, &notes, take_work, r);
 	if (result == 0)
 		result = read_waits(r, f);
