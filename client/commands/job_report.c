@@ -55,8 +55,11 @@ static void write_cell(const struct reply *run, const char *column, const char *
 }
 
 /* "took 12.3 s from …; 21.0 s of CPU time, 1.7 harts at work on average; …" */
-static void write_run(const struct reply *run, FILE *f)
+static void write_run(const struct replies *replies, FILE *f)
 {
+	const struct reply *run = replies_table(replies, "run");
+	const Mperf__Wall *wall = replies->provenance ? replies->provenance->wall : NULL;
+	const bool guessed = wall && wall->least < wall->most;
 	const char *state = reply_text(run, 0, reply_column(run, "state"));
 	const bool ended = state && strcmp(state, "ended") == 0;
 	write_cell(run, "ns", ended ? "took " : "has taken ", "", f);
@@ -64,7 +67,9 @@ static void write_run(const struct reply *run, FILE *f)
 	fputs(ended ? "" : ", and has not ended", f);
 	write_cell(run, "cpu_ns", "; ", " of CPU time", f);
 	write_cell(run, "harts", ", ", " harts at work on average", f);
-	write_cell(run, "idle_ns", "; nothing of it worked for ", "", f);
+	write_cell(run, "idle_ns",
+		guessed ? "; nothing of it worked for about " : "; nothing of it worked for ", "",
+		f);
 	write_cell(run, "processes", "; ", " processes", f);
 }
 
@@ -73,7 +78,7 @@ static void write_heading(const struct replies *replies, FILE *f)
 	const struct reply *run = replies_table(replies, "run");
 	_cleanup_(freep) char *says = cell(run, 0, "job");
 	fprintf(f, "%s: ", says ? says : "");
-	write_run(run, f);
+	write_run(replies, f);
 	fputs("\n", f);
 }
 
@@ -141,7 +146,7 @@ static void markdown(const struct replies *replies, FILE *f)
 	fputs("### ", f);
 	escape_markdown(f, says ? says : "", false);
 	fputs("\n\n", f);
-	write_run(run, f);
+	write_run(replies, f);
 	fputs(".\n", f);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		fprintf(f, "\n**%s**\n\n", parts[i].says);

@@ -15,7 +15,7 @@
 #include "proto/base/memory.h"
 
 /* With a limit, stretches that are shorter than this part of the whole are no rows of their own. */
-#define SHORT_PART 200
+#define SHORT_PART 100
 #define NAMES_SAID 3 /* programs named in a row of several stretches */
 #define NAME_BYTES 64
 /* Programs are left out one by one only if they are shown: each takes a replay of all processes. */
@@ -55,135 +55,7 @@ static int tell_run(const struct report *r, const struct answer *to)
 	return TABLE_OF_ONE(to, "run", RUN_TABLE);
 }
 
-/* --- chain ------------------------------------------------------------------------------------ */
-
-/* Stretches `from` to before `to`, as one row. */
-struct shown {
-	uint32_t from, to;
-	struct spent spent;
-	char name[NAMES_SAID * NAME_BYTES];
-	char waits[64];
-	double waited_ns;
-};
-
-static void add_spent(struct spent *to, const struct spent *from)
-{
-	to->cpu_ns += from->cpu_ns;
-	to->alone_ns += from->alone_ns;
-	for (int k = 0; k < N_OFFCPU_KINDS; k++)
-		to->waited_ns[k] += from->waited_ns[k];
-}
-
-static bool is_said(const struct report *r, const uint32_t *said, size_t n, uint32_t process)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(name_of(r, said[i]) ?: "", name_of(r, process) ?: "") == 0)
-			return true;
-	return false;
-}
-
-/* "12 shorter: cc1, sh, make, …" */
-static void name_several(const struct report *r, struct shown *s)
-{
-	uint32_t said[NAMES_SAID];
-	size_t n = 0,
-	       at = (size_t)snprintf(s->name, sizeof(s->name), "%u shorter:", s->to - s->from);
-	for (uint32_t i = s->from; i < s->to && at < sizeof(s->name); i++) {
-		const uint32_t process = r->part[i].process;
-		if (is_said(r, said, n, process))
-			continue;
-		if (n == NAMES_SAID) {
-			snprintf(s->name + at, sizeof(s->name) - at, ", …");
-			break;
-		}
-		at += (size_t)snprintf(s->name + at, sizeof(s->name) - at, "%s %.40s", n ? "," : "",
-			name_of(r, process) ?: "?");
-		said[n++] = process;
-	}
-}
-
-/* What it mostly waited for. */
-static void find_waits(struct shown *s, int64_t took_ns)
-{
-	int most = -1;
-	for (int k = 0; k < N_OFFCPU_KINDS; k++)
-		if (s->spent.waited_ns[k] > 0 &&
-			(most < 0 || s->spent.waited_ns[k] > s->spent.waited_ns[most]))
-			most = k;
-	s->waited_ns = most < 0 ? 0 : (double)s->spent.waited_ns[most];
-	/* a look stands for more time than a short stretch has */
-	if (s->waited_ns > (double)took_ns)
-		s->waited_ns = (double)took_ns;
-	if (most < 0 || s->waited_ns < WAITED_SHARE * (double)took_ns)
-		s->waited_ns = 0;
-	else
-		snprintf(s->waits, sizeof(s->waits), "%s", kind_names[most]);
-}
-
-#define CHAIN_TABLE(COLUMN, KNOWN_IF)                                                              \
-	COLUMN(start_ns, "Start", ns, from_ns - r->begin_ns)                                       \
-	COLUMN(ns, "Took", ns, to_ns - from_ns)                                                    \
-	KNOWN_IF(cpu_ns, "CPU time", ns, process || is_many, integer_of(s->spent.cpu_ns))          \
-	KNOWN_IF(alone_ns, "Alone", ns, process || is_many, integer_of(s->spent.alone_ns))         \
-	KNOWN_IF(waited_ns, "Waited", ns, *s->waits, integer_of(s->waited_ns))                     \
-	KNOWN_IF(waits, "For", text, *s->waits, s->waits)                                          \
-	COLUMN(comm, "Process", text, is_many ? s->name : name_of(r, first->process))              \
-	KNOWN_IF(pid, "PID", number, process && !is_many, process->pid)                            \
-	KNOWN_IF(argv, "Arguments", text, process && !is_many, text_of(&r->texts, process->argv))
-
-static int tell_shown(const struct report *r, const struct answer *to, struct shown *s)
-{
-	const struct chain_part *first = &r->part[s->from];
-	const bool is_many = s->to - s->from > 1;
-	const struct process *process = report_process(r, first->process);
-	const int64_t from_ns = first->from_ns, to_ns = r->part[s->to - 1].to_ns;
-	for (uint32_t i = s->from; i < s->to; i++)
-		add_spent(&s->spent, &r->spent[i]);
-	if (is_many)
-		name_several(r, s);
-	find_waits(s, to_ns - from_ns);
-	return TABLE_ROW(to, CHAIN_TABLE);
-}
-
-static int by_length(const void *a, const void *b)
-{
-	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x < y) - (x > y);
-}
-
-/* The length from which on a stretch is a row of its own. -ENOMEM. */
-static int64_t least_length(const struct report *r, uint32_t limit)
-{
-	const int64_t part_ns = (r->end_ns - r->begin_ns) / SHORT_PART;
-	if (limit == 0 || r->n_parts <= limit)
-		return limit ? part_ns : 0;
-	_cleanup_(freep) int64_t *length = calloc(r->n_parts, sizeof(*length));
-	if (!length)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < r->n_parts; i++)
-		length[i] = r->part[i].to_ns - r->part[i].from_ns;
-	qsort(length, r->n_parts, sizeof(*length), by_length);
-	return length[limit - 1] > part_ns ? length[limit - 1] : part_ns;
-}
-
-static int tell_chain(const struct report *r, uint32_t limit, const struct answer *to)
-{
-	const int64_t least_ns = least_length(r, limit);
-	int result = least_ns < 0 ? (int)least_ns : TABLE_BEGIN(to, "chain", CHAIN_TABLE);
-	for (uint32_t i = 0, next; i < r->n_parts && result == 0; i = next) {
-		struct shown s = {.from = i};
-		for (next = i;
-			next < r->n_parts && r->part[next].to_ns - r->part[next].from_ns < least_ns;
-			next++)
-			;
-		next += next == i;
-		s.to = next;
-		result = tell_shown(r, to, &s);
-	}
-	return result;
-}
-
-/* --- programs --------------------------------------------------------------------------------- */
+/* --- sums by program -------------------------------------------------------------------------- */
 
 struct report_program {
 	uint32_t comm; /* text; 0: none of the processes */
@@ -227,6 +99,139 @@ static uint32_t sum_up(struct report_program *program, uint32_t n)
 	qsort(program, n_programs, sizeof(*program), by_chain);
 	return n_programs;
 }
+
+/* --- chain ------------------------------------------------------------------------------------ */
+
+/* Stretches `from` to before `to`, as one row. */
+struct shown {
+	uint32_t from, to;
+	struct spent spent;
+	char name[NAMES_SAID * NAME_BYTES];
+	char waits[64];
+	double waited_ns;
+};
+
+static void add_spent(struct spent *to, const struct spent *from)
+{
+	to->cpu_ns += from->cpu_ns;
+	to->alone_ns += from->alone_ns;
+	for (int k = 0; k < N_OFFCPU_KINDS; k++)
+		to->waited_ns[k] += from->waited_ns[k];
+}
+
+/* Write to `name`: "12 shorter: cc1 71 %, sh 20 %, make, …". 0 or -ENOMEM. */
+static int name_several(const struct report *r, struct shown *s)
+{
+	const uint32_t n_parts = s->to - s->from;
+	_cleanup_(freep) struct report_program *program = calloc(n_parts, sizeof(*program));
+	double ns = 0;
+	if (!program)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n_parts; i++) {
+		const struct chain_part *part = &r->part[s->from + i];
+		const struct process *p = report_process(r, part->process);
+		program[i].comm = p ? p->comm : 0;
+		program[i].chain_ns = part->to_ns - part->from_ns;
+		ns += (double)program[i].chain_ns;
+	}
+	const uint32_t n = sum_up(program, n_parts);
+	size_t at = (size_t)snprintf(s->name, sizeof(s->name), "%u shorter:", n_parts);
+	for (uint32_t i = 0; i < n && i < NAMES_SAID && at < sizeof(s->name); i++) {
+		const char *name = program[i].comm ? text_of(&r->texts, program[i].comm) : NOBODY;
+		at += (size_t)snprintf(
+			s->name + at, sizeof(s->name) - at, "%s %.40s", i ? "," : "", name);
+		if (n > 1 && at < sizeof(s->name))
+			at += (size_t)snprintf(s->name + at, sizeof(s->name) - at, " %.0f %%",
+				100 * (double)program[i].chain_ns / ns);
+	}
+	if (n > NAMES_SAID && at < sizeof(s->name))
+		snprintf(s->name + at, sizeof(s->name) - at, ", …");
+	return 0;
+}
+
+/* What it mostly waited for. */
+static void find_waits(struct shown *s, int64_t took_ns)
+{
+	int most = -1;
+	for (int k = 0; k < N_OFFCPU_KINDS; k++)
+		if (s->spent.waited_ns[k] > 0 &&
+			(most < 0 || s->spent.waited_ns[k] > s->spent.waited_ns[most]))
+			most = k;
+	s->waited_ns = most < 0 ? 0 : (double)s->spent.waited_ns[most];
+	/* a look stands for more time than a short stretch has */
+	if (s->waited_ns > (double)took_ns)
+		s->waited_ns = (double)took_ns;
+	if (most < 0 || s->waited_ns < WAITED_SHARE * (double)took_ns)
+		s->waited_ns = 0;
+	else
+		snprintf(s->waits, sizeof(s->waits), "%s", kind_names[most]);
+}
+
+#define CHAIN_TABLE(COLUMN, KNOWN_IF)                                                              \
+	COLUMN(start_ns, "Start", ns, from_ns - r->begin_ns)                                       \
+	COLUMN(ns, "Took", ns, to_ns - from_ns)                                                    \
+	KNOWN_IF(cpu_ns, "CPU time", ns, process || is_many, integer_of(s->spent.cpu_ns))          \
+	KNOWN_IF(alone_ns, "Alone", ns, process || is_many, integer_of(s->spent.alone_ns))         \
+	KNOWN_IF(waited_ns, "Waited", ns, *s->waits, integer_of(s->waited_ns))                     \
+	KNOWN_IF(waits, "For", text, *s->waits, s->waits)                                          \
+	COLUMN(comm, "Process", text, is_many ? s->name : name_of(r, first->process))              \
+	KNOWN_IF(pid, "PID", number, process && !is_many, process->pid)                            \
+	KNOWN_IF(argv, "Arguments", text, process && !is_many, text_of(&r->texts, process->argv))
+
+static int tell_shown(const struct report *r, const struct answer *to, struct shown *s)
+{
+	const struct chain_part *first = &r->part[s->from];
+	const bool is_many = s->to - s->from > 1;
+	const struct process *process = report_process(r, first->process);
+	const int64_t from_ns = first->from_ns, to_ns = r->part[s->to - 1].to_ns;
+	for (uint32_t i = s->from; i < s->to; i++)
+		add_spent(&s->spent, &r->spent[i]);
+	int result = is_many ? name_several(r, s) : 0;
+	find_waits(s, to_ns - from_ns);
+	return result == 0 ? TABLE_ROW(to, CHAIN_TABLE) : result;
+}
+
+static int by_length(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x < y) - (x > y);
+}
+
+/* The length from which on a stretch is a row of its own. -ENOMEM. */
+static int64_t least_length(const struct report *r, uint32_t limit)
+{
+	const int64_t part_ns = (r->end_ns - r->begin_ns) / SHORT_PART;
+	if (limit == 0 || r->n_parts <= limit)
+		return limit ? part_ns : 0;
+	const uint32_t n =
+		limit / 2 + (limit == 1); /* between two of them there may be a row of others */
+	_cleanup_(freep) int64_t *length = calloc(r->n_parts, sizeof(*length));
+	if (!length)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->n_parts; i++)
+		length[i] = r->part[i].to_ns - r->part[i].from_ns;
+	qsort(length, r->n_parts, sizeof(*length), by_length);
+	return length[n - 1] > part_ns ? length[n - 1] : part_ns;
+}
+
+static int tell_chain(const struct report *r, uint32_t limit, const struct answer *to)
+{
+	const int64_t least_ns = least_length(r, limit);
+	int result = least_ns < 0 ? (int)least_ns : TABLE_BEGIN(to, "chain", CHAIN_TABLE);
+	for (uint32_t i = 0, next; i < r->n_parts && result == 0; i = next) {
+		struct shown s = {.from = i};
+		for (next = i;
+			next < r->n_parts && r->part[next].to_ns - r->part[next].from_ns < least_ns;
+			next++)
+			;
+		next += next == i;
+		s.to = next;
+		result = tell_shown(r, to, &s);
+	}
+	return result;
+}
+
+/* --- programs --------------------------------------------------------------------------------- */
 
 #define PROGRAM_TABLE(COLUMN, KNOWN_IF)                                                            \
 	COLUMN(chain_ns, "On the chain", ns, p->chain_ns)                                          \
