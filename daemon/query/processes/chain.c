@@ -5,10 +5,10 @@
  * Children are sorted by their end, the last first, and each process has a cursor in its list, which only moves on. A
  * process is in one list, so it is entered once at most, whatever a forged file says, and nothing recurses.
  *
- * The replay takes all starts and ends in their order. Each process has a clock, the new time of its last event. The
- * start of a child comes after the work that its parent did since the event before. The end of a child moves the
- * parent's clock to the child's, if that is later: until then the parent waited. What a process does not do itself it
- * waits for, so a replay in which nothing is left out gives the old times.
+ * The replay gives each process a script of what it did: it worked so long, started that child, waited until so many of
+ * its children had ended, ended. Which children they are is left open: a make that runs two commands at a time starts
+ * the next one when any of them ends. Processes run by their scripts in order of the new time; a replay in which nothing
+ * is left out gives the old times.
  */
 #include "daemon/query/processes/chain.h"
 
@@ -18,14 +18,32 @@
 
 #include "proto/base/memory.h"
 
-struct event {
-	int64_t time_ns;
-	uint32_t process, order; /* order: by depth */
-	bool is_end;
+enum step_kind {
+	STEP_AWAIT,       /* until one child more has ended */
+	STEP_START,       /* a child */
+	STEP_AWAIT_BRIEF, /* the same, of a child that ended as it started */
+	STEP_END,
 };
 
-struct clock {
-	int64_t old_ns, new_ns;
+/* A step of a process, in the order of time, and at one moment of kinds. */
+struct step {
+	int64_t time_ns;
+	uint32_t process, child;
+	enum step_kind kind;
+};
+
+/* A process of the replay. */
+struct player {
+	uint32_t at;                /* its next step */
+	int64_t old_ns;             /* of its last step */
+	uint32_t n_ended, n_wanted; /* children that have ended, and that it has waited for */
+	bool waits;
+};
+
+/* When a process takes its next step. */
+struct turn {
+	int64_t time_ns;
+	uint32_t process;
 };
 
 struct chain {
@@ -33,12 +51,15 @@ struct chain {
 	uint32_t n;
 	uint32_t *child; /* those of a process side by side, the last to end first */
 	uint32_t *first; /* by process, and one more: where its children begin */
-	uint32_t *order; /* by process: parents before children; CHAIN_NONE: left out */
-	uint32_t n_ordered;
+	bool *reached;   /* by process: it descends from the first */
+	uint32_t n_reached;
 	struct chain_part *part;
 	uint32_t n_parts;
-	struct event *event; /* two of each process that is not left out */
-	struct clock *clock; /* by process, for the replay */
+	struct step *step; /* of each process, side by side */
+	uint32_t *script;  /* by process, and one more: where its steps begin */
+	struct player *player;
+	struct turn *turn; /* a heap, the next one first */
+	uint32_t n_turns;
 };
 
 /* --- children --------------------------------------------------------------------------------- */
@@ -77,17 +98,15 @@ static void find_children(struct chain *c)
 	}
 }
 
-/* Number the processes by their depth: `queue` has room for all. */
-static void find_order(struct chain *c, uint32_t *queue)
+/* queue has room for all. */
+static void find_reached(struct chain *c, uint32_t *queue)
 {
-	for (uint32_t i = 0; i < c->n; i++)
-		c->order[i] = CHAIN_NONE;
-	queue[c->n_ordered++] = 0;
-	for (uint32_t at = 0; at < c->n_ordered; at++) {
+	queue[c->n_reached++] = 0;
+	for (uint32_t at = 0; at < c->n_reached; at++) {
 		const uint32_t p = queue[at];
-		c->order[p] = at;
+		c->reached[p] = true;
 		for (uint32_t k = c->first[p]; k < c->first[p + 1]; k++)
-			queue[c->n_ordered++] = c->child[k];
+			queue[c->n_reached++] = c->child[k];
 	}
 }
 
@@ -134,81 +153,142 @@ static void find_parts(struct chain *c, uint32_t *cursor)
 	}
 }
 
-/* --- the replay ------------------------------------------------------------------------------- */
+/* --- scripts ---------------------------------------------------------------------------------- */
 
-/* At one moment: ends, then starts, then ends of what has just started. */
-static int rank_of(const struct chain *c, const struct event *e)
+static int by_process_and_time(const void *a, const void *b)
 {
-	if (!e->is_end)
-		return 1;
-	return c->process[e->process].start_ns < e->time_ns ? 0 : 2;
-}
-
-/* Parents start before their children, and end behind them. */
-static int by_time(const void *a, const void *b, void *userdata)
-{
-	const struct event *x = a, *y = b;
+	const struct step *x = a, *y = b;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
 	if (x->time_ns != y->time_ns)
 		return x->time_ns < y->time_ns ? -1 : 1;
-	const int rank = rank_of(userdata, x), other = rank_of(userdata, y);
-	if (rank != other)
-		return rank - other;
-	return x->is_end ? (x->order < y->order) - (x->order > y->order)
-			 : (x->order > y->order) - (x->order < y->order);
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->child > y->child) - (x->child < y->child);
 }
 
-static void find_events(struct chain *c)
+/* Does the parent wait for it, as far as times tell? */
+static bool is_awaited(const struct chain *c, uint32_t child)
 {
-	uint32_t n = 0;
+	return c->process[child].end_ns <= c->process[c->process[child].parent].end_ns;
+}
+
+static void find_scripts(struct chain *c)
+{
+	uint32_t n = 0, at = 0;
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct chain_process *p = &c->process[i];
-		if (c->order[i] == CHAIN_NONE)
+		if (!c->reached[i])
 			continue;
-		c->event[n++] = (struct event){p->start_ns, i, c->order[i], false};
-		c->event[n++] = (struct event){p->end_ns, i, c->order[i], true};
+		c->step[n++] = (struct step){p->end_ns, i, i, STEP_END};
+		if (i == 0)
+			continue;
+		c->step[n++] = (struct step){p->start_ns, p->parent, i, STEP_START};
+		if (is_awaited(c, i))
+			c->step[n++] = (struct step){p->end_ns, p->parent, i,
+				p->end_ns > p->start_ns ? STEP_AWAIT : STEP_AWAIT_BRIEF};
 	}
-	qsort_r(c->event, n, sizeof(*c->event), by_time, c);
+	qsort(c->step, n, sizeof(*c->step), by_process_and_time);
+	for (uint32_t i = 0; i <= c->n; i++) {
+		while (at < n && c->step[at].process < i)
+			at++;
+		c->script[i] = at;
+	}
 }
 
-/* The process works by itself up to that moment. */
-static void work_until(const struct chain *c, uint32_t p, int64_t time_ns, uint32_t without)
+/* --- turns ------------------------------------------------------------------------------------ */
+
+static bool comes_first(const struct turn *a, const struct turn *b)
 {
-	struct clock *clock = &c->clock[p];
-	if (c->process[p].program != without && time_ns > clock->old_ns)
-		clock->new_ns += time_ns - clock->old_ns;
-	if (time_ns > clock->old_ns)
-		clock->old_ns = time_ns;
+	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->process < b->process;
 }
 
-/* The process waits until its child has ended. */
-static void wait_for(const struct chain *c, uint32_t p, uint32_t child, int64_t time_ns)
+/* A process has one turn at most. */
+static void add_turn(struct chain *c, uint32_t process, int64_t time_ns)
 {
-	struct clock *clock = &c->clock[p];
-	if (time_ns > c->process[p].end_ns)
-		return;
-	if (c->clock[child].new_ns > clock->new_ns)
-		clock->new_ns = c->clock[child].new_ns;
-	if (time_ns > clock->old_ns)
-		clock->old_ns = time_ns;
+	const struct turn added = {time_ns, process};
+	uint32_t i = c->n_turns++;
+	for (; i > 0 && comes_first(&added, &c->turn[(i - 1) / 2]); i = (i - 1) / 2)
+		c->turn[i] = c->turn[(i - 1) / 2];
+	c->turn[i] = added;
 }
 
-int64_t chain_without_ns(const struct chain *c, uint32_t program)
+static struct turn take_turn(struct chain *c)
 {
-	const int64_t start_ns = c->process[0].start_ns;
-	c->clock[0] = (struct clock){start_ns, start_ns};
-	for (uint32_t i = 0; i < 2 * c->n_ordered; i++) {
-		const struct event *e = &c->event[i];
-		const uint32_t p = e->process, parent = p ? c->process[p].parent : CHAIN_NONE;
-		if (e->is_end) {
-			work_until(c, p, e->time_ns, program);
-			if (p != 0)
-				wait_for(c, parent, p, e->time_ns);
-		} else if (p != 0) {
-			work_until(c, parent, e->time_ns, program);
-			c->clock[p] = (struct clock){e->time_ns, c->clock[parent].new_ns};
+	const struct turn first = c->turn[0], last = c->turn[--c->n_turns];
+	uint32_t i = 0;
+	for (uint32_t next; (next = 2 * i + 1) < c->n_turns; i = next) {
+		next += next + 1 < c->n_turns && comes_first(&c->turn[next + 1], &c->turn[next]);
+		if (!comes_first(&c->turn[next], &last))
+			break;
+		c->turn[i] = c->turn[next];
+	}
+	c->turn[i] = last;
+	return first;
+}
+
+/* --- the replay ------------------------------------------------------------------------------- */
+
+/* Let a process that has done its last step work until its next one, or wait. */
+static void go_on(struct chain *c, uint32_t p, int64_t now_ns, uint32_t without)
+{
+	struct player *player = &c->player[p];
+	for (; player->at < c->script[p + 1]; player->at++) {
+		const struct step *step = &c->step[player->at];
+		const int64_t old_ns = player->old_ns;
+		if (step->time_ns > old_ns)
+			player->old_ns = step->time_ns;
+		if (step->kind == STEP_START || step->kind == STEP_END) {
+			const bool works = c->process[p].program != without;
+			add_turn(c, p, now_ns + (works ? player->old_ns - old_ns : 0));
+			return;
+		}
+		player->n_wanted++;
+		if (player->n_ended < player->n_wanted) {
+			player->waits = true;
+			return;
 		}
 	}
-	return c->clock[0].new_ns - start_ns;
+}
+
+static void begin(struct chain *c, uint32_t p, int64_t now_ns, uint32_t without)
+{
+	c->player[p] = (struct player){.at = c->script[p], .old_ns = c->process[p].start_ns};
+	go_on(c, p, now_ns, without);
+}
+
+static void end(struct chain *c, uint32_t p, int64_t now_ns, uint32_t without)
+{
+	const uint32_t parent = p ? c->process[p].parent : CHAIN_NONE;
+	if (parent == CHAIN_NONE || !is_awaited(c, p))
+		return;
+	struct player *player = &c->player[parent];
+	player->n_ended++;
+	if (!player->waits || player->n_ended < player->n_wanted)
+		return;
+	player->waits = false;
+	player->at++;
+	go_on(c, parent, now_ns, without);
+}
+
+int64_t chain_without_ns(struct chain *c, uint32_t program)
+{
+	const int64_t start_ns = c->process[0].start_ns;
+	c->n_turns = 0;
+	begin(c, 0, start_ns, program);
+	while (c->n_turns > 0) {
+		const struct turn now = take_turn(c);
+		struct player *player = &c->player[now.process];
+		const struct step *step = &c->step[player->at++];
+		if (step->kind == STEP_END && now.process == 0)
+			return now.time_ns - start_ns;
+		if (step->kind == STEP_START)
+			begin(c, step->child, now.time_ns, program);
+		else
+			end(c, now.process, now.time_ns, program);
+		go_on(c, now.process, now.time_ns, program);
+	}
+	return c->process[0].end_ns - start_ns; /* not reached: all that is waited for ends */
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -224,21 +304,24 @@ int chain_new(const struct chain_process *process, uint32_t n, struct chain **re
 	*c = (struct chain){.process = process, .n = n};
 	c->child = calloc((size_t)n + 1, sizeof(*c->child));
 	c->first = calloc((size_t)n + 1, sizeof(*c->first));
-	c->order = calloc((size_t)n + 1, sizeof(*c->order));
-	c->clock = calloc((size_t)n + 1, sizeof(*c->clock));
+	c->reached = calloc((size_t)n + 1, sizeof(*c->reached));
+	c->script = calloc((size_t)n + 1, sizeof(*c->script));
+	c->player = calloc((size_t)n + 1, sizeof(*c->player));
+	c->turn = calloc((size_t)n + 1, sizeof(*c->turn));
 	/* a process has a stretch before each child on the chain, and one behind the last */
 	c->part = calloc(2 * (size_t)n + 1, sizeof(*c->part));
-	c->event = calloc(2 * (size_t)n + 1, sizeof(*c->event));
-	if (!c->child || !c->first || !c->order || !c->clock || !c->part || !c->event) {
+	c->step = calloc(3 * (size_t)n + 1, sizeof(*c->step));
+	if (!c->child || !c->first || !c->reached || !c->script || !c->player || !c->turn ||
+		!c->part || !c->step) {
 		chain_free(c);
 		return -ENOMEM;
 	}
 	find_children(c);
-	find_order(c, spare);
+	find_reached(c, spare);
 	for (uint32_t i = 0; i < n; i++)
 		spare[i] = c->first[i];
 	find_parts(c, spare);
-	find_events(c);
+	find_scripts(c);
 	*ret_chain = c;
 	return 0;
 }
@@ -251,7 +334,7 @@ const struct chain_part *chain_parts(const struct chain *c, uint32_t *ret_n)
 
 uint32_t chain_left_out(const struct chain *c)
 {
-	return c->n - c->n_ordered;
+	return c->n - c->n_reached;
 }
 
 struct chain *chain_free(struct chain *c)
@@ -260,10 +343,12 @@ struct chain *chain_free(struct chain *c)
 		return NULL;
 	free(c->child);
 	free(c->first);
-	free(c->order);
-	free(c->clock);
+	free(c->reached);
+	free(c->script);
+	free(c->player);
+	free(c->turn);
 	free(c->part);
-	free(c->event);
+	free(c->step);
 	free(c);
 	return NULL;
 }

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define CHAIN_NONE UINT32_MAX
-/* At some 100 bytes each: 100 MB. A kernel's build has 100,000 processes. */
+/* At some 250 bytes each: 250 MB. A kernel's build has 100,000 processes. */
 #define CHAIN_PROCESSES_MAX 1000000u
 
 struct chain_process {
@@ -48,5 +48,6 @@ const struct chain_part *chain_parts(const struct chain *c, uint32_t *ret_n);
 uint32_t chain_left_out(const struct chain *c);
 
 /* How long the whole would take if the processes of a program did nothing themselves, but still started their children
- * and waited for them. Processes start in the same order as they did, and never wait for a hart. O(n). */
-int64_t chain_without_ns(const struct chain *c, uint32_t program);
+ * and waited for them. Each process starts its children in the same order as it did, each of them as soon as as many of
+ * the earlier ones have ended as then, whichever they are; and none waits for a hart. O(n log n). */
+int64_t chain_without_ns(struct chain *c, uint32_t program);

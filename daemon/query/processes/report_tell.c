@@ -18,8 +18,8 @@
 #define SHORT_PART 100
 #define NAMES_SAID 3 /* programs named in a row of several stretches */
 #define NAME_BYTES 64
-/* Programs are left out one by one only if they are shown: each takes a replay of all processes. */
-#define WITHOUT_MAX 200u
+/* Each takes a replay of all processes: 50 ms of a kernel's build. */
+#define WITHOUT_MAX 64u
 /* What waited less is rather a look that happened to see it. */
 #define WAITED_SHARE 0.05
 
@@ -266,11 +266,8 @@ static int tell_programs(const struct report *r, uint32_t limit, const struct an
 		p = &program[i];
 		if (p->comm == 0 && p->chain_ns == 0)
 			continue;
-		/* what is not on the chain shortens nothing */
-		is_replayed = p->comm != 0 && (p->chain_ns == 0 || i < WITHOUT_MAX);
-		without_ns = p->chain_ns == 0 ? took_ns
-			     : is_replayed    ? chain_without_ns(r->chain, p->comm)
-					      : 0;
+		is_replayed = p->comm != 0 && i < WITHOUT_MAX;
+		without_ns = is_replayed ? chain_without_ns(r->chain, p->comm) : 0;
 		result = TABLE_ROW(to, PROGRAM_TABLE);
 	}
 	return result;
@@ -292,8 +289,8 @@ static int add_notes(struct report *r)
 {
 	char text[256];
 	int result = note(r,
-		"'Without it' lets the program do nothing itself, keeps the order of starts, and "
-		"lets none wait for a hart");
+		"'Without it' is an estimate: the program does nothing itself, others start in the "
+		"same order, each when as many have ended as then, and none waits for a hart");
 	if (result == 0 && r->of->unfinished)
 		result = note(r, "The job has not ended: the report is of what it did so far");
 	if (r->n_endless > 0 && result == 0) {
