@@ -86,7 +86,8 @@ CREATE TABLE cgroup (
 	path TEXT NOT NULL                  -- below the root of the hierarchy, '/system.slice/…'
 );
 
--- A thread that lived. (pid, start_ns) names a process, (tid, start_ns) a thread; numbers recur. uid is
+-- A thread that lived: one with samples or counts, and what it descends from; of jobs, and of the chosen processes of a
+-- recording, also processes without any. (pid, start_ns) names a process, (tid, start_ns) a thread; numbers recur. uid is
 -- whose it wholly was (mperfd(8), PERMISSIONS), 0 also where it was nobody's; NULL also where its group
 -- was not the one of that user. A process that became another's has a task for each of them. account is the
 -- real user of its process, who paid for it, also where uid is not.
