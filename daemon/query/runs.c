@@ -488,8 +488,8 @@ static bool is_enough(const struct search *s, int64_t end_ns)
 		return true;
 	for (uint32_t i = 0; w->last && i < s->n; i++) {
 		const struct found_run *run = &s->run[i].found;
-		n += (!run->unfinished || w->unfinished) && is_in_time(w, run) && run->begin_ns > end_ns &&
-		     run->first_ns > end_ns;
+		n += (!run->unfinished || w->unfinished) && is_in_time(w, run) &&
+		     run->begin_ns > end_ns && run->first_ns > end_ns;
 	}
 	return w->last && n >= w->last;
 }

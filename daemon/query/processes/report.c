@@ -151,7 +151,8 @@ static int find_parts(struct report *r)
 	return 0;
 }
 
-int report_make(struct report *r, struct query_error *ret_error)
+/* 0, QUERY_FAILED (there are no processes, or too many), -ENOMEM. */
+static int make_tree(struct report *r, struct query_error *ret_error)
 {
 	if (r->n_wanted == 0)
 		return query_fail(ret_error, MPERF__FAILURE_KIND__FAILURE_MISSING,
@@ -207,7 +208,7 @@ int query_report(struct query_source *source, size_t n_sources,
 	provenance_expect(&r->provenance, &own);
 	int result = report_read(r, source, n_sources, ret_error);
 	if (result == 0)
-		result = report_make(r, ret_error);
+		result = make_tree(r, ret_error);
 	if (result == 0)
 		result = report_spend(r, source, n_sources, ret_error);
 	if (result == 0)

@@ -75,8 +75,6 @@ struct report {
 /* Gather the processes of the sources. 0, QUERY_FAILED, -errno. */
 int report_read(struct report *r, struct query_source *source, size_t n_sources,
 	struct query_error *ret_error);
-/* Find begin and end, and make the tree and its chain. 0, QUERY_FAILED (there are none, or too many), -ENOMEM. */
-int report_make(struct report *r, struct query_error *ret_error);
 /* Gather what the processes spent. 0, QUERY_FAILED, -errno. */
 int report_spend(struct report *r, struct query_source *source, size_t n_sources,
 	struct query_error *ret_error);

@@ -80,6 +80,8 @@ static void add_at(struct report *r, const struct process *p, const struct scan_
 	double time_ns, double ns)
 {
 	const uint32_t end = r->first[p->at + 1];
+	if (!(time_ns >= 0 && time_ns < (double)INT64_MAX)) /* a made-up window */
+		return;
 	const uint32_t i = first_part(r, r->first[p->at], end, (int64_t)time_ns);
 	if (i < end && (double)r->part[r->part_of[i]].from_ns <= time_ns)
 		add(&r->spent[r->part_of[i]], row, kind, ns);
