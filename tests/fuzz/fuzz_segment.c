@@ -92,7 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
 	struct query_source source = {.db = db};
-	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"};
+	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"},
+				  waits = {.event = "waiting", .by_wait = true};
 	struct query_error error;
 	for (int by = 0; by < N_QUERY_BY; by++)
 		query_hotspots(&source, 1,
@@ -103,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			&answer, &error);
 	query_flamegraph(&source, 1, &all, &answer, &error);
 	query_flamegraph(&source, 1, &some, &answer, &error);
+	query_flamegraph(&source, 1, &waits, &answer, &error);
 	for (int by = 0; by < N_ROOFLINE_BY; by++) {
 		const struct roofline_question question = {
 			.by = (enum roofline_by)by, .limit = 3, .filter = &all};
