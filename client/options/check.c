@@ -252,6 +252,8 @@ const struct option_rule option_rules[] = {
 	{B, NEED("frames", "live"), NEEDS_LIVE},
 	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user"), "--since saves what the service has kept, so there is nothing to measure: leave out --since, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g and -U"},
 	{R, NEED("until comm cgroup", "since"), "%s chooses among what the service has kept: give --since too"},
+	{H, EXCLUDE("wall by=parallelism", "count metrics"), "wall time is of samples that stand for time: leave it out, or -c and -M"},
+	{F, EXCLUDE("wall", "count"), "wall time is of samples that stand for time: leave out --wall, or -c"},
 	{H|R, EXCLUDE("metrics", "EVENT"), "-M chooses the events that samples carry: leave it out, or -e"},
 	{R|H|F|X, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},
 	{O|B|P, EXCLUDE("csv", "json raw"), "--csv, --json and --raw exclude each other"},

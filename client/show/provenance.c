@@ -102,7 +102,7 @@ static void write_wall(FILE *f, const Mperf__Wall *w)
 			" (between %s and %s: the service's windows do not say what ran at once)",
 			least, most);
 	}
-	fprintf(f, ", %.2f on average", w->cpu / w->busy);
+	fprintf(f, "; meanwhile %.2f harts on average", w->cpu / w->busy);
 }
 
 static void write_line(FILE *f, const Mperf__Provenance *p)

@@ -297,7 +297,7 @@ static void draw_row_history(
 		top_history_row(m->history, rows, m->order[i], view, value, n);
 		put_history(d, y + (int)(i - m->first), COLS - (int)n, value, n, tallest);
 	}
-	snprintf(title, sizeof(title), "Before, up to %.2f harts", tallest);
+	snprintf(title, sizeof(title), "History, up to %.2f harts", tallest);
 	attr_set(A_REVERSE, 0, NULL);
 	put(d, y - 1, COLS - (int)n, (int)n, title);
 	attr_set(A_NORMAL, 0, NULL);

@@ -4,7 +4,7 @@
 /* History: what the frames before showed of each hart and row
  *
  * Of a hart that is its load; of a row, the harts that it kept busy: its time over the frame's. A row is known by its
- * names, and the view that it is in. What has not been in any of the last TOP_HISTORY_FRAMES frames is forgotten.
+ * names, and the view that it is in. A line that has not been in any of the last TOP_HISTORY_FRAMES frames is forgotten.
  */
 
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "client/show/reply.h"
 
 #define TOP_HISTORY_FRAMES 120u
-/* Harts and rows, half a KB each. Further ones have no history. */
+/* Harts and rows, 1 to 1.5 KB each. Further ones have no history. */
 #define TOP_HISTORY_LINES_MAX 8192u
 
 struct top_history;

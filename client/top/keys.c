@@ -15,7 +15,7 @@ static const char *const help[] = {
 	"s > <       sort by the next column, by the previous one",
 	"r           reverse the order",
 	"/           show only rows with this text in a name; Esc clears it",
-	"H           show the frames before: of harts their load, of rows the harts they kept busy",
+	"H           show history: the load of each hart, and how many harts each row kept busy",
 	"space       pause, continue",
 	"+ -         lengthen, shorten the interval between frames",
 	"?           this help",

@@ -24,7 +24,7 @@ struct gaps {
 	size_t n;
 };
 
-/* "2026-11-21 12:00:30", of the clock that people here go by. */
+/* "2026-11-21 12:00:30", local time. */
 static const char *moment(int64_t ns, char text[static 40])
 {
 	const time_t t = (time_t)(ns / 1000000000);
@@ -90,8 +90,8 @@ static void say_missing(
 	char from[40], to[40], more[48] = "", boot[160] = "", gap[256] = "";
 	if (*boot_since)
 		snprintf(boot, sizeof(boot),
-			"samples before %s are of an earlier boot, and a recording has one boot: "
-			"save them with --until",
+			"samples before %s are of an earlier boot, and a recording holds one boot: "
+			"save those separately with --until",
 			boot_since);
 	if (g->n > 1)
 		snprintf(more, sizeof(more), " and %zu other gap%s", g->n - 1, g->n > 2 ? "s" : "");
@@ -133,17 +133,18 @@ static int refuse_sums(struct request *q, const struct store *s)
 
 int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *ret_says, size_t n)
 {
-	_cleanup_(freep) struct store_part *part = NULL, *finest = NULL;
+	_cleanup_(freep) struct store_part *finest = NULL;
+	const struct store_part *part;
 	struct service *service = q->peer->options->service;
 	size_t n_parts = 0, n_finest = 0;
 	struct gaps gaps;
 	char boot_since[40] = "";
-	int r = service_select(service, since_ns, until_ns, TIER_WINDOW, &part, &n_parts);
-	if (r == 0)
-		r = service_select(
-			service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
+	int r = service_select(service, since_ns, until_ns, STORE_FINEST_FIRST, &finest, &n_finest);
 	if (r < 0)
 		return r;
+	part = finest; /* windows are dealt first */
+	while (n_parts < n_finest && finest[n_parts].file->tier == TIER_WINDOW)
+		n_parts++;
 	*ret_says = '\0';
 	if (n_parts == 0)
 		return has_sums(finest, n_finest, 0, INT64_MAX) ? refuse_sums(q, service->store)

@@ -38,7 +38,7 @@ struct stored {
 	struct record_hold hold;
 	uint64_t bytes_max;
 	char *folder, *path;
-	char missing[512]; /* what of that time the store lacks; "": nothing */
+	char missing[448]; /* what of that time the store lacks; "": nothing */
 };
 
 static void stored_free(void *known)
@@ -74,6 +74,7 @@ static void leave_out(struct saving *s, size_t i, enum query_outcome why)
 {
 	s->a->source[i].outcome = why;
 	s->n_left_out += why != QUERY_GONE;
+	*s->error = (struct query_error){"", "", 0};
 }
 
 /* Choose the rows of an open source. Returns as extract's choose, or QUERY_FAILED. */
@@ -172,6 +173,11 @@ static int fail_empty(const struct saving *s)
 		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_BROKEN,
 			"See mperfd's journal, and ask for another time.",
 			"the files of the store that have that time cannot be read");
+	const struct stored *k = s->a->known;
+	if (*k->missing)
+		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
+			"Ask for another time (--since, --until).", "nothing was found to save; %s",
+			k->missing);
 	if (s->a->filter.only_uid)
 		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Ask for another time (--since, --until), or as root or a member of the "
@@ -334,14 +340,15 @@ static int make(struct request *q, struct question *a)
 	const int64_t now_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	if (measures(m))
 		return refuse(q, "Leave out what to measure, or --since.",
-			"what the store keeps was measured before, so there is nothing to choose "
-			"now");
+			"what the store keeps was already measured: target, event and rate cannot "
+			"be "
+			"chosen");
 	if (f->since_ns <= 0)
 		return refuse(q, "Give --since.", "the time to save has no beginning");
 	if (f->until_ns && f->until_ns <= f->since_ns)
 		return refuse(q, "Give a later --until.", "the time to save ends before it begins");
 	if (f->since_ns > now_ns)
-		return refuse(q, "Give an earlier --since.", "the time to save has not come yet");
+		return refuse(q, "Give an earlier --since.", "the time to save is in the future");
 	if (f->n_cpu > 0 || (f->event && *f->event))
 		return refuse(q, "Choose harts and events when you read the recording.",
 			"all harts and events of that time are saved");

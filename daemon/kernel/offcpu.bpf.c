@@ -91,9 +91,14 @@ struct sched_info {
 	unsigned long long last_arrival, last_queued;
 } KERNELS;
 
+struct sched_entity {
+	__u64 sum_exec_runtime, prev_sum_exec_runtime;
+} KERNELS;
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_info sched_info;
+	struct sched_entity se;
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
@@ -284,25 +289,59 @@ static __always_inline __u32 number_of(struct pid *pid, unsigned int level)
 	return (__u32)nr;
 }
 
-static __always_inline __u16 flags_of(struct task_struct *task, unsigned int doing)
+/* Kernels for a single hart do not have the field: the one that runs is the reader. */
+static __always_inline _Bool is_running(struct task_struct *task)
 {
-	__u16 flags = doing == 0 ? OFFCPU_RUNNABLE : 0;
+	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
+}
+
+/* What a thread did when our reader got its hart. Since then the reader has kept others from running there, and those from
+ * working on whom they would have woken: of threads that wake each other ten thousand times a second, one in three was
+ * found in another state than this. */
+enum {
+	RUNS,
+	WAITS,
+	READY,
+	WAITED, /* it runs by now: where it waited is known only if it was found there before */
+};
+
+/* Both times are of the clocks of harts, which differ by less than a switch takes. Source: kernel/sched/stats.h and
+ * update_curr in kernel/sched/fair.c of Linux 6.12. */
+static __always_inline int did(struct task_struct *task, unsigned int doing)
+{
+	struct task_struct *reader = bpf_get_current_task_btf();
+	const __u64 since = reader->sched_info.last_arrival;
+
+	if (!bpf_core_field_exists(task->sched_info.last_queued) ||
+		!bpf_core_field_exists(task->se.prev_sum_exec_runtime))
+		return is_running(task) ? RUNS : doing == 0 ? READY : WAITS;
+	if (is_running(task))
+		return task->sched_info.last_arrival > since ? WAITED : RUNS;
+	const __u64 queued = task->sched_info.last_queued;
+	if (doing == 0 && queued == since && bpf_core_field_exists(task->thread_info.cpu) &&
+		task->thread_info.cpu == reader->thread_info.cpu)
+		return RUNS; /* the reader took its hart */
+	if (doing == 0 && queued <= since)
+		return READY;
+	/* since then it went to sleep, and perhaps was woken; before, it had run for that long */
+	const __u64 arrival = task->sched_info.last_arrival;
+	const __u64 ran = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+	return arrival <= since && arrival + ran >= since ? RUNS : WAITS;
+}
+
+static __always_inline __u16 flags_of(struct task_struct *task, unsigned int doing, int what)
+{
+	__u16 flags = what == READY ? OFFCPU_RUNNABLE : 0;
 
 	flags |= task->flags & PF_KTHREAD ? OFFCPU_KERNEL_THREAD : 0;
 	flags |= BPF_CORE_READ_BITFIELD(task, in_iowait) ? OFFCPU_IN_DISK : 0;
 	if (doing & (TASK_STOPPED_OR_TRACED | TASK_FROZEN))
 		flags |= OFFCPU_IS_STOPPED;
-	/* who waits for the child of a vfork is `frozen` too */
+	/* the kernel also sets `frozen` in a parent that waits for its vfork child */
 	if (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen) &&
 		task->jobctl & JOBCTL_TRAP_FREEZE)
 		flags |= OFFCPU_IS_STOPPED;
 	return flags;
-}
-
-/* Kernels for a single hart do not have the field: the one that runs is the reader. */
-static __always_inline _Bool is_running(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
 }
 
 /* A long exec or mmap is under way. Not known of kernels for real time, whose lock is another: there the copy waits. */
@@ -310,18 +349,6 @@ static __always_inline _Bool is_locked(struct mm_struct *mm)
 {
 	return bpf_core_field_exists(mm->mmap_lock.count) &&
 	       BPF_CORE_READ(mm, mmap_lock.count.counter) & RWSEM_WRITER_LOCKED;
-}
-
-/* Is it runnable only because our reader preempted it? The switch to the reader put both times on the same
- * clock of that hart. Source: sched_info_switch in kernel/sched/stats.h of Linux 6.12. */
-static __always_inline _Bool is_displaced(struct task_struct *task, unsigned int doing)
-{
-	struct task_struct *reader = bpf_get_current_task_btf();
-
-	return doing == 0 && bpf_core_field_exists(task->sched_info.last_queued) &&
-	       bpf_core_field_exists(task->thread_info.cpu) &&
-	       task->sched_info.last_queued == reader->sched_info.last_arrival &&
-	       task->thread_info.cpu == reader->thread_info.cpu;
 }
 
 /* Never 0, as of a thread without a record yet. */
@@ -404,16 +431,25 @@ int on_thread(struct iter *it)
 
 	/* threads of the kernel matter only where something uninterruptible holds them up */
 	const unsigned int doing = task->__state, is_kernels = task->flags & PF_KTHREAD;
-	if (task->exit_state || is_running(task) ||
-		(is_kernels && doing != 0 &&
-			(!(doing & TASK_UNINTERRUPTIBLE) || doing & TASK_NOLOAD)))
+	if (task->exit_state || (is_kernels && doing != 0 &&
+					(!(doing & TASK_UNINTERRUPTIBLE) || doing & TASK_NOLOAD)))
 		return 0;
-	if (is_displaced(task, doing) || task->tgid == (int)(bpf_get_current_pid_tgid() >> 32))
+	const int what = did(task, doing);
+	if (what == RUNS || task->tgid == (int)(bpf_get_current_pid_tgid() >> 32))
 		return 0;
 
 	struct offcpu_head *h = &room->record.head;
-	struct told *t = bpf_task_storage_get(&told, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	const __u16 flags = flags_of(task, doing);
+	struct told *t = bpf_task_storage_get(
+		&told, task, 0, what == WAITED ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (what == WAITED) {
+		if (!t || !t->pid)
+			return 0;
+		*h = (struct offcpu_head){
+			.pid = t->pid, .tid = t->tid, .syscall = -1, .flags = OFFCPU_SAME};
+		bpf_seq_write(seq, h, sizeof(*h));
+		return 0;
+	}
+	const __u16 flags = flags_of(task, doing, what);
 	const __u64 key = told_key(task, flags, state);
 	const _Bool stays = t && t->key == key, lacks = stays && t->lacks;
 	_Bool drawn = lacks && draw(state);

@@ -23,7 +23,7 @@ enum { OFFCPU_BPF_REFUSED = 1 };
 int offcpu_bpf_load(struct offcpu_bpf *ret_bpf, int *ret_error);
 void offcpu_bpf_close(struct offcpu_bpf *b);
 
-/* Begin a look: *ret_fd is read to its end, which comes after a record with OFFCPU_END. One look at a time. In any
+/* Begin a look, of what threads did when the caller got its hart; so call it right after a sleep. *ret_fd is read to its end, which comes after a record with OFFCPU_END. One look at a time. In any
  * process that has the descriptor. 0 or -errno. */
 int offcpu_bpf_look(int link_fd, int *ret_fd);
 

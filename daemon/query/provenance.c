@@ -45,7 +45,9 @@ enum tier query_coarsest(const struct query_question *question)
 {
 	struct provenance p = {0};
 	provenance_expect(&p, question);
-	if (query_by_kinds[question->by].minutes || question->filter->wall)
+	if (question->filter->wall)
+		return STORE_FINEST_FIRST; /* where there are only sums, they are left out with a word */
+	if (query_by_kinds[question->by].minutes)
 		return TIER_WINDOW;
 	/* a lost name of a thread is no reason to read a week of windows */
 	return p.coarse_says[TIER_HOUR] ? TIER_MINUTE : TIER_HOUR;

@@ -169,8 +169,8 @@ static struct line *tell_sources(const struct provenance *p, struct line *l)
 			p->n_growing > 1 ? "s are" : " is");
 	if (n[QUERY_WITHOUT] > 0)
 		line_add(l++,
-			p->of_wall ? "%u of %u files have only sums of minutes or hours, of which "
-				     "no wall time is known"
+			p->of_wall ? "%u of %u files have only sums of minutes or hours, so they "
+				     "are left out"
 				   : "%u of %u files did not count that event",
 			n[QUERY_WITHOUT], n[QUERY_WITHOUT] + n[QUERY_READ]);
 	return l;

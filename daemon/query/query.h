@@ -59,7 +59,7 @@ struct query_filter {
 	char boot_id[KERNEL_BOOT_ID_BYTES];
 	const char *event; /* NULL: the sampling event's weight */
 	/* Values are wall time (wall.h): work is what the jobs, labels and control groups above select; pids, names and
-	 * cpu select of that what is shown. Without event. */
+	 * cpu select which part of it is shown. Without event. */
 	bool wall;
 	bool by_wait; /* in flame graphs, stacks of waiting threads end in a node that says for what they wait */
 	/* peer that asks: */

@@ -61,7 +61,7 @@ static int keep_samples(struct wall_scan *s, struct walled *w, const struct scan
 		sizeof(*w->sample));
 	for (uint64_t i = 0; i < row->count && r == 0; i++) {
 		const unsigned at = row->at[2 * i] | (unsigned)row->at[2 * i + 1] << 8;
-		if (at == 0) /* it waited for its callers, and is of an earlier window */
+		if (at == 0) /* its callers came late: it was taken in an earlier window */
 			continue;
 		w->sample[w->n_samples++] = (struct wall_sample){
 			.time_ns = (double)of->start_ns + span_ns * at / (UINT16_MAX + 1.0),
@@ -108,24 +108,36 @@ static double share_of(struct wall_scan *s, const struct walled *w, double timed
 	return cpu_ns > 0 ? b.likely_ns / cpu_ns : 0;
 }
 
-/* `count` of the row's samples, which are the first of it that are handed on, or not. */
+/* What is left of a row for its parts: which of its samples lack callers or counts is not known. */
+struct rest {
+	uint64_t cut, uncounted;
+	bool is_whole; /* no part was handed on yet */
+};
+
+static uint64_t take_from(uint64_t *left, uint64_t most)
+{
+	const uint64_t n = *left < most ? *left : most;
+	*left -= n;
+	return n;
+}
+
+/* A part of the row, of `count` of its samples, which has that share of its counts. */
 static int hand_on(struct wall_scan *s, const struct scan_row *row, uint64_t count, double wall_ns,
-	uint32_t harts, bool *first)
+	uint32_t harts, struct rest *rest)
 {
 	struct scan_row part = *row;
+	const double share = row->count > 0 ? (double)count / (double)row->count : rest->is_whole;
 	part.value = wall_ns;
 	part.harts = harts;
 	part.count = count;
-	if (row->count > 0)
-		part.weight_ns = (uint64_t)integer_of(
-			(double)row->weight_ns * (double)count / (double)row->count);
-	if (!*first) { /* the first part has the counts of all */
-		part.cut = part.uncounted = 0;
-		part.cycles = part.instructions = -1;
-	}
-	*first = false;
-	part.cut = part.cut > count ? count : part.cut;
-	part.uncounted = part.uncounted > count ? count : part.uncounted;
+	part.weight_ns = (uint64_t)integer_of((double)row->weight_ns * share);
+	if (row->cycles >= 0)
+		part.cycles = row->cycles * share;
+	if (row->instructions >= 0)
+		part.instructions = row->instructions * share;
+	part.cut = take_from(&rest->cut, count);
+	part.uncounted = take_from(&rest->uncounted, count);
+	rest->is_whole = false;
 	return s->take(s->userdata, &part);
 }
 
@@ -133,7 +145,7 @@ static int hand_on(struct wall_scan *s, const struct scan_row *row, uint64_t cou
 static int hand_on_row(struct wall_scan *s, const struct scan_row *row,
 	const struct wall_sample *sample, size_t n, double share)
 {
-	bool first = true;
+	struct rest rest = {row->cut, row->uncounted, true};
 	uint64_t left = row->count;
 	int r = 0;
 	for (size_t i = 0, next; i < n && r == 0; i = next) {
@@ -143,15 +155,14 @@ static int hand_on_row(struct wall_scan *s, const struct scan_row *row,
 			wall_ns += sample[next].wall_ns;
 		part.timed = &sample[i];
 		part.n_timed = next - i;
-		r = hand_on(s, &part, next - i, wall_ns, sample[i].harts, &first);
+		r = hand_on(s, &part, next - i, wall_ns, sample[i].harts, &rest);
 		left -= next - i;
 	}
-	if (r != 0 || (left == 0 && !first))
+	if (r != 0 || (left == 0 && !rest.is_whole))
 		return r;
 	const double weight_ns =
 		left > 0 ? (double)row->weight_ns * (double)left / (double)row->count : 0;
-	return hand_on(s, row, left, weight_ns * share,
-		share > 0 ? (uint32_t)fmax(1, lround(1 / share)) : 1, &first);
+	return hand_on(s, row, left, weight_ns * share, wall_harts(share), &rest);
 }
 
 static int by_row(const void *a, const void *b)
@@ -252,11 +263,10 @@ static int scan_wall(struct loaded *l, const struct row_filter *f, struct scan_n
 		work.hart[i] = true;
 	if (l->tier != TIER_WINDOW)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"choose a time that the store still has as sampled: mperfctl store says "
-			"since when",
-			"sums of minutes and hours do not say what ran at once, so wall time is "
-			"not "
-			"known of them");
+			"ask for a later --since: mperfctl store shows how far back windows reach",
+			"the store has only sums of minutes or hours of that time, and wall time "
+			"needs "
+			"single windows");
 	if (f->asked)
 		return query_fail(l->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
 			"Record again without -c",

@@ -36,13 +36,14 @@ static int by_start(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Where the sample's stretch starts. Stretches of one hart do not overlap: where samples come closer than they weigh,
- * as those of two threads that share it do, a later stretch is longer for it, by up to one weight. */
+/* Where the sample's stretch starts. Stretches of one hart do not overlap: where samples come closer than they weigh, as
+ * those of two threads that share it do, what is cut off is added to the hart's next stretch, at most the weight of the
+ * sample that was cut. */
 static double start_of(struct hart *h, const struct wall_sample *s)
 {
 	const double end_ns = s->time_ns, wanted_ns = s->weight_ns + h->owed_ns;
 	const double start_ns = fmax(h->end_ns, end_ns - wanted_ns);
-	h->owed_ns = fmin(wanted_ns - (end_ns - start_ns), s->weight_ns);
+	h->owed_ns = fmin(fmax(wanted_ns - (end_ns - start_ns), 0), s->weight_ns);
 	h->end_ns = end_ns;
 	return start_ns;
 }
@@ -70,6 +71,12 @@ static void sweep(struct wall_sample *sample, const struct stretch *stretch, siz
 	}
 }
 
+uint32_t wall_harts(double share)
+{
+	const double harts = share > 0 ? 1 / share : 1;
+	return harts < 1 ? 1 : harts > HARTS_MAX ? HARTS_MAX : (uint32_t)lround(harts);
+}
+
 int wall_share(struct wall_sample *sample, size_t n)
 {
 	_cleanup_(freep) struct stretch *stretch = calloc(n + 1, sizeof(*stretch));
@@ -88,10 +95,8 @@ int wall_share(struct wall_sample *sample, size_t n)
 	qsort(stretch, n, sizeof(*stretch), by_start);
 	sweep(sample, stretch, n);
 	for (size_t i = 0; i < n; i++) {
-		const double harts = sample[i].wall_ns > 0 ? length_ns[i] / sample[i].wall_ns : 1;
-		sample[i].harts = harts < 1           ? 1
-				  : harts > HARTS_MAX ? HARTS_MAX
-						      : (uint32_t)lround(harts);
+		sample[i].harts =
+			wall_harts(length_ns[i] > 0 ? sample[i].wall_ns / length_ns[i] : 1);
 	}
 	return 0;
 }

@@ -7,7 +7,7 @@
  * stretch at once, each of them accounts for an n-th of that time. So the wall times of all samples add up to the time
  * in which at least one hart worked, and code that runs alone weighs more than code that runs beside other code.
  *
- * A stretch is known to a sampling period. Where two harts take turns faster than that, their stretches overlap by
+ * A stretch's length is known to within one sampling period. Where two harts take turns faster than that, their stretches overlap by
  * chance, and wall time is too short: by a quarter, where two harts work half of the time each.
  */
 
@@ -29,6 +29,9 @@ struct wall_sample {
 	uint32_t
 		harts; /* that worked at once, on average over the stretch and rounded; at least 1 */
 };
+
+/* Harts at work at once, given that share of a sample's time that is wall time: 1 to HARTS_MAX. */
+uint32_t wall_harts(double share);
 
 /* Find the wall time of each sample. Sorts them by time. Samples before the first and behind the last are not known, so
  * stretches near both ends have fewer neighbours than there were. O(n log n). 0 or -ENOMEM. */

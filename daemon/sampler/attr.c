@@ -160,6 +160,17 @@ uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period)
 	return e->type == PERF_TYPE_TRACEPOINT || e->type == PERF_TYPE_SOFTWARE ? 1 : 0;
 }
 
+/* Two harts that begin together are apart by 20 µs after 29 samples, and after 1430 they meet again. */
+#define STAGGER_PPM 700u
+#define STAGGERED 16u /* harts, with that much between them; further ones are in between */
+
+uint64_t attr_hart_period(uint64_t period, int hart)
+{
+	const uint64_t steps =
+		(uint64_t)hart % STAGGERED * STAGGERED + (uint64_t)hart / STAGGERED % STAGGERED;
+	return period + (uint64_t)((double)period * STAGGER_PPM / 1e6 * (double)steps / STAGGERED);
+}
+
 uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period)
 {
 	if (event_is_clock(e))

@@ -47,6 +47,10 @@ void event_exclude_kernel(struct event *e, bool exclude);
 uint64_t attr_set_rate(
 	struct perf_event_attr *attr, const struct event *e, uint32_t hz, uint64_t period);
 uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period);
+/* The period of a clock on that hart, a little longer than the one that was asked for (at most 1.2 %) and another than those
+ * of other harts. Else all harts would take their samples at the same moments for ever, microseconds apart: a sample on
+ * one holds up the thread there, and whoever waits for that thread is then found asleep on the next. */
+uint64_t attr_hart_period(uint64_t period, int hart);
 /* Time that a sample of the event represents. 0: not known, since the event fires by
  * occurrences. */
 uint64_t event_weight_ns(const struct event *e, uint32_t hz, uint64_t period);

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "daemon/kernel/exec_bpf.h"
 #include "daemon/kernel/load_child.h"
@@ -99,14 +100,17 @@ static int open_output(struct sampler *s, int hart, size_t ring_bytes)
 }
 
 /* Locked memory may be short: without these records, each full ring puts the owners of all processes in doubt, so a
- * smaller ring is better than none. It is opened again for each size, which its watermark depends on. */
+ * smaller ring is better than none. The event is opened again for each size, since its watermark
+ * depends on it. */
 static int open_outputs(struct sampler *s, int hart)
 {
 	size_t n = exec_bpf_ring_bytes(s);
 	int r = load(s);
 	if (r != 0)
 		return r;
-	while ((r = open_output(s, hart, n)) == -EPERM && n / 2 >= EXEC_RING_BYTES_MIN)
+	const size_t page = (size_t)getpagesize();
+	const size_t least = page > EXEC_RING_BYTES_MIN ? page : EXEC_RING_BYTES_MIN;
+	while ((r = open_output(s, hart, n)) == -EPERM && n / 2 >= least)
 		n /= 2;
 	return r;
 }

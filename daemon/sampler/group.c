@@ -43,6 +43,9 @@ static int leader_open_once(struct sampler *s, const struct group *g, int hart, 
 		.weight_ns = event_weight_ns(g->member[0], s->hz, s->options.period),
 		.software = attr.type == PERF_TYPE_SOFTWARE && !event_is_clock(g->member[0]),
 	};
+	if (event_is_clock(g->member[0]) && !s->options.period && hart >= 0)
+		attr.sample_period = stream.period = stream.weight_ns =
+			attr_hart_period(stream.period, hart);
 	int r = stream_open(s, &attr, pid, -1, &stream);
 	if (r == 0)
 		*ret_leader = stream;

@@ -35,8 +35,10 @@ static int rate_set(struct sampler *s, struct stream *t)
 {
 	const struct event *e = &s->events.event[t->event];
 	uint64_t period = event_period(e, s->hz, s->options.period);
-	if (event_is_clock(e) && s->n_moves > 0 && !s->options.period)
-		period = period_moved(s, period);
+	if (event_is_clock(e) && !s->options.period)
+		period = s->n_moves > 0 ? period_moved(s, period)
+			 : t->hart >= 0 ? attr_hart_period(period, t->hart)
+					: period;
 	t->weight_ns = event_is_clock(e) ? period : event_weight_ns(e, s->hz, s->options.period);
 	uint64_t value = period ? period : s->hz;
 	if (period && period == t->period)

@@ -164,6 +164,8 @@ static noreturn void look_on(struct looker *l)
 {
 	for (;;) {
 		sleep_until(l->start_ns + moment_in(l->interval_ns));
+		/* without a hart for a moment, since a look is about who had one when this process got its own */
+		(void)poll(NULL, 0, 1);
 		look_now(l);
 		l->look->weight_ns = l->interval_ns + l->unlooked_ns;
 		l->unlooked_ns = 0;

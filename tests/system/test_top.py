@@ -280,11 +280,11 @@ def test_help_filter_order_and_pause(build):
         t.keys("Escape")
         t.shows("sqlite3VdbeExec", lacks=["with 'MAL'"])
         t.keys("H")
-        screen = t.shows("Before, up to", r"(?m)^hart 0 +[▃▄▅▆]{3,} ", r"(?m)sqlite3VdbeExec .*[▁-█]{3,}$", lacks=[r"\[█"])
+        screen = t.shows("History, up to", r"(?m)^hart 0 +[▃▄▅▆]{3,} ", r"(?m)sqlite3VdbeExec .*[▁-█]{3,}$", lacks=[r"\[█"])
         bars = re.search(r"^hart 0 +([▃▄▅▆]+)", screen, re.M)[1]
         assert len(set(bars)) > 1, screen  # the load changes from frame to frame
         t.keys("H")
-        t.shows(r"hart 0 \[█", lacks=["Before"])
+        t.shows(r"hart 0 \[█", lacks=["History"])
         t.keys("r")
         screen = t.shows("by Self, reversed")
         assert screen.index("clear_page_erms") < screen.index("_int_malloc"), screen

@@ -280,3 +280,50 @@ TEST(flame_graphs_have_wall_time)
 		sum += stored_real(&a, i, "value") / MS;
 	ck_assert_double_eq_tol(sum, 1500, 3);
 }
+
+/* Half of a row's samples have company. */
+TEST(parts_of_a_row_have_its_counts_once)
+{
+	stored_begin_group(&s);
+	s.window.keeps_moments = true;
+	struct task *one = task_in(0, "one"), *two = task_in(1, "two");
+	struct frame *f = stored_function(&s, "/bin/one", "f");
+	struct frame *g = stored_function(&s, "/bin/two", "g");
+	for (uint64_t ms = 1; ms <= 100; ms++)
+		stored_add(&s, &(struct stored_sample){.task = one,
+				       .time_ns = ms * MS,
+				       .weight_ns = MS,
+				       .truncated = true,
+				       .frame = {f},
+				       .n_reads = 1,
+				       .read = {{1, 1000, 1000, 1000}}});
+	run(two, 1, g, 50, 100);
+	ck_assert_int_eq(stored_flush(&s, 0, 100 * MS), 0);
+	stored_seal(&s);
+	ask("function", (struct query_filter){0});
+	ck_assert_double_eq_tol(stored_real(&a, stored_row(&a, "f"), "cycles"), 100000, 1);
+	ask("parallelism", (struct query_filter){.comm = (const char *[]){"one"}, .n_comms = 1});
+	ck_assert_uint_eq(a.n_rows, 2);
+	for (size_t i = 0; i < 2; i++)
+		ck_assert_double_eq_tol(stored_real(&a, i, "cycles"), 50000, 1500);
+}
+
+TEST(absurd_weights_have_a_number_of_harts)
+{
+	ck_assert_uint_eq(wall_harts(1e-19), HARTS_MAX);
+	ck_assert_uint_eq(wall_harts(0), 1);
+	ck_assert_uint_eq(wall_harts(3), 1);
+	ck_assert_uint_eq(wall_harts(0.26), 4);
+	/* at an uptime at which a double has no nanoseconds */
+	const double weight[] = {318, 0, 126};
+	double sum = 0;
+	for (int i = 0; i < 3; i++)
+		sample[i] = (struct wall_sample){
+			.time_ns = 3e16 + 318.0 + 63.0 * i, .weight_ns = weight[i]};
+	ck_assert_int_eq(wall_share(sample, 3), 0);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_double_ge(sample[i].wall_ns, 0);
+		sum += sample[i].wall_ns;
+	}
+	ck_assert_double_le(sum, 444 + 16);
+}

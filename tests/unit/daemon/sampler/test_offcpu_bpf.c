@@ -55,6 +55,7 @@ static void look_once(void)
 {
 	int fd;
 	ssize_t n;
+	usleep(1000);
 	ck_assert_int_eq(offcpu_bpf_look(bpf.link_fd, &fd), 0);
 	for (n_look = 0; (n = read(fd, look + n_look, 65536)) > 0; n_look += (size_t)n)
 		ck_assert_uint_lt(n_look, LOOK_BYTES - 65536);

