@@ -190,7 +190,7 @@ static int share_samples(struct wall_scan *s, size_t *ret_n)
 		}
 	}
 	r = wall_share(s->all, n_all);
-	if (r == 0)
+	if (r == 0 && n_all > 0)
 		qsort(s->all, n_all, sizeof(*s->all), by_row);
 	*ret_n = s->window[NOW].n_samples;
 	return r;

@@ -84,6 +84,8 @@ int wall_share(struct wall_sample *sample, size_t n)
 	_cleanup_(freep) double *length_ns = calloc(n + 1, sizeof(*length_ns));
 	if (!stretch || !hart || !length_ns)
 		return -ENOMEM;
+	if (n == 0) /* sample may be NULL */
+		return 0;
 	for (size_t i = 0; i < WALL_HARTS; i++)
 		hart[i].end_ns = -INFINITY;
 	qsort(sample, n, sizeof(*sample), by_time);

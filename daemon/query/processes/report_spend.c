@@ -107,9 +107,9 @@ static struct stay stay_of(const struct report *r, const struct process *p, uint
 	const uint32_t end = r->first[p->at + 1];
 	struct stay s = {.from_ns = most(w->start_ns, node->start_ns),
 		.to_ns = least(w->end_ns, node->end_ns)};
-	s.begin = s.end = w->known && s.to_ns > s.from_ns
-				  ? first_part(r, r->first[p->at], end, s.from_ns)
-				  : end;
+	if (!w->known || s.to_ns <= s.from_ns)
+		return (struct stay){.begin = end, .end = end};
+	s.begin = s.end = first_part(r, r->first[p->at], end, s.from_ns);
 	for (; s.end < end && both_ns(r, s.end, &s) > 0; s.end++)
 		s.own_ns += (double)both_ns(r, s.end, &s);
 	return s;
