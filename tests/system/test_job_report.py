@@ -117,7 +117,9 @@ def test_forms_of_a_report(build):
         raw = mperfctl(build, "job", "report", "-i", folder / "r", "--raw").stdout
         assert raw.startswith("# run\n") and "\n# chain\n" in raw and "\n# program\n" in raw, raw
         few = report(build, folder / "r", "-n", 1)
-        assert [row["comm"] for row in few["chain"]][1] == "sleep" and len(few["program"]) == 1, few
+        # the longest stretch is a row of its own, and what is before and behind it
+        assert len(few["chain"]) in (2, 3) and len(few["program"]) == 1, few
+        assert sum(row["ns"] for row in few["chain"]) == few["run"][0]["ns"], few
 
 
 def test_mistakes_are_named(build):
