@@ -174,19 +174,15 @@ static int fail_empty(const struct saving *s)
 			"See mperfd's journal, and ask for another time.",
 			"the files of the store that have that time cannot be read");
 	const struct stored *k = s->a->known;
-	if (*k->missing)
-		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Ask for another time (--since, --until).", "nothing was found to save; %s",
-			k->missing);
-	if (s->a->filter.only_uid)
-		return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-			"Ask for another time (--since, --until), or as root or a member of the "
-			"group for those of others.",
-			"the store has no such samples of your processes at that time");
+	const char *what = s->a->filter.only_uid ? "such samples of your processes"
+			   : is_narrowed(s->a)   ? "such samples"
+						 : "samples";
 	return query_fail(s->error, MPERF__FAILURE_KIND__FAILURE_MISSING,
-		"Ask for another time (--since, --until).",
-		is_narrowed(s->a) ? "the store has no such samples of that time"
-				  : "the store has no samples of that time");
+		s->a->filter.only_uid
+			? "Ask for another time (--since, --until), or as root or a member "
+			  "of the group for those of others."
+			: "Ask for another time (--since, --until).",
+		"the store has no %s of that time%s%s", what, *k->missing ? "; " : "", k->missing);
 }
 
 static int fail(const struct saving *s, int outcome, const struct store_error *error)

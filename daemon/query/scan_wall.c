@@ -189,7 +189,7 @@ static int share_samples(struct wall_scan *s, size_t *ret_n)
 			s->all[n].row = i == NOW ? w->sample[k].row : NEIGHBOUR;
 		}
 	}
-	r = wall_share(s->all, n_all);
+	r = n_all > 0 ? wall_share(s->all, n_all) : 0;
 	if (r == 0 && n_all > 0)
 		qsort(s->all, n_all, sizeof(*s->all), by_row);
 	*ret_n = s->window[NOW].n_samples;
@@ -221,7 +221,7 @@ static int hand_on_window(struct wall_scan *s)
 		s->notes->wall.ns += row_ns + late * (double)of->weight_ns * share;
 		s->notes->wall.cpu_ns += (double)of->weight_ns;
 		if (s->f->task[of->task] && s->f->hart[of->hart])
-			r = hand_on_row(s, of, &s->all[begin], i - begin, share);
+			r = hand_on_row(s, of, s->all ? &s->all[begin] : NULL, i - begin, share);
 	}
 	return r;
 }
