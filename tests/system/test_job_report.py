@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from machine import Folder, as_nobody, compile_program, everybodys, late_at_times, leave_to_plain, mperfctl, refused
+from recorded import known
 from service import Service, wait_until
 
 SANITIZED = "test_forms_of_a_report", "test_mistakes_are_named", "test_an_ordinary_user_sees_only_his_own"
@@ -164,14 +165,14 @@ def test_the_service_reports_on_the_latest_run_with_all_its_processes(build):
 def test_of_a_running_job_it_says_that_it_runs(build):
     with Folder() as folder, Service(build, folder, flush="1s") as service:
         spin = compile_program(build, "wall_work.c", "-pthread")
-        job = subprocess.Popen([build / "mperfctl", "job", "run", "long", "--", "sh", "-c", f"{spin} 50; sleep 600"],
+        job = subprocess.Popen([build / "mperfctl", "job", "run", "long", "--", "sh", "-c", f"{spin} 50; {known(build)} spin 600000; :"],
                                env={**os.environ, "MPERF_SOCKET": str(service.socket)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            def sleeps():
+            def spins():
                 done = service.ctl("job", "report", "long", "--json", check=False)
                 answer = json.loads(done.stdout) if done.returncode == 0 else {"chain": []}
-                return answer if any(row["comm"] == "sleep" for row in answer["chain"]) else None
-            answer = wait_until("its last process is seen", sleeps)
+                return answer if any(row["comm"] == "known" for row in answer["chain"]) else None
+            answer = wait_until("its last process is seen", spins)
             assert answer["run"][0]["state"].startswith("has not ended"), answer
             assert any("has not ended" in note for note in answer["provenance"]["notes"]), answer["provenance"]
             assert "and has not ended" in service.ctl("job", "report", "long").stdout
