@@ -86,7 +86,7 @@ static unsigned shade(const char *label)
 	return (hash >> 16) % N_SHADES;
 }
 
-/* What became of the box since the baseline. */
+/* The box's change since the baseline, as text. */
 static int print_change(
 	const struct drawing *d, const struct flame_node *node, char *ret_text, size_t n)
 {

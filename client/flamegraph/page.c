@@ -56,7 +56,7 @@ static void write_comparison(const struct drawing *d, FILE *out)
 	fputs(" of it are gone", out);
 }
 
-/* What the widths are, for people. */
+/* The meaning of the widths, as people say it. */
 static const char *widths_of(const char *event)
 {
 	return !*event                              ? "time"
@@ -123,7 +123,7 @@ static void write_provenance(const struct drawing *d, FILE *out)
 	escape_markup(out, d->view->provenance ? d->view->provenance : "");
 }
 
-/* What `write` writes of each picture that the page has. */
+/* Each picture of the page, as `write` writes it. */
 static void write_each(
 	const struct pictures *p, void (*write)(const struct drawing *d, FILE *out), FILE *out)
 {

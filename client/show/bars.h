@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Of a share of the tallest bar; shares outside 0 to 1 are cut. Static. */
+/* The bar of a share of the tallest one; shares outside 0 to 1 are cut. Static. */
 static inline const char *bar_of(double share, bool utf8)
 {
 	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

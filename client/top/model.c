@@ -113,7 +113,7 @@ static int show(struct top_model *m, uint64_t now_ns)
 	return r < 0 ? r : TOP_FRAME;
 }
 
-/* Of each frame, also while the screen is paused. */
+/* History has each frame, also while the screen is paused. */
 static int note_history(struct top_model *m)
 {
 	const Mperf__Provenance *p = m->building.provenance;

@@ -18,6 +18,7 @@
 #include "daemon/compare/values.h"
 #include "daemon/query/load.h"
 #include "daemon/query/runs.h"
+#include "proto/base/clock.h"
 #include "proto/base/memory.h"
 #include "proto/syntax/label.h"
 
@@ -108,15 +109,6 @@ static int choose(
 	return 0;
 }
 
-static const char *moment(int64_t ns, char text[static 40])
-{
-	const time_t t = (time_t)(ns / 1000000000);
-	struct tm tm;
-	if (!localtime_r(&t, &tm) || strftime(text, 40, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-		snprintf(text, 40, "@%lld", (long long)t);
-	return text;
-}
-
 static int64_t end_of(const struct comparing *c, const Mperf__RunSelection *s)
 {
 	return s->until_ns && s->until_ns < c->known->until_ns ? s->until_ns : c->known->until_ns;
@@ -127,8 +119,8 @@ static int choose_stretch(struct comparing *c, bool candidate, const Mperf__RunS
 	char from[40], to[40];
 	struct found_run run = {
 		.begin_ns = s->since_ns, .first_ns = s->since_ns, .until_ns = end_of(c, s)};
-	if (asprintf(&run.says, "from %s to %s", moment(s->since_ns, from),
-		    moment(run.until_ns, to)) < 0)
+	if (asprintf(&run.says, "from %s to %s", clock_local_text(s->since_ns, from),
+		    clock_local_text(run.until_ns, to)) < 0)
 		return -ENOMEM;
 	note(c, "%s: all samples that you may see %s, as one run", side_begins(candidate),
 		run.says);

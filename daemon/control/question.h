@@ -72,8 +72,8 @@ bool question_is_of_store(const struct request *q, const struct question *a);
 /* Add metrics and groups of these names; returns as question_make. */
 int question_add_metrics(struct request *q, struct question *a, char *const *name, size_t n);
 
-/* Of a question about the store up to now: have programs report (only one if the question names one), and wait for
- * them, but briefly, so that the answer still seems prompt. */
+/* Programs report before a question about the store up to now is answered (only one if the question names one). The wait
+ * for them is so short that the answer still seems prompt. */
 void question_ask_programs(const struct request *q, struct question *a);
 
 /* --- for other requests ----------------------------------------------------------------------- */

@@ -24,16 +24,6 @@ struct gaps {
 	size_t n;
 };
 
-/* "2026-11-21 12:00:30", local time. */
-static const char *moment(int64_t ns, char text[static 40])
-{
-	const time_t t = (time_t)(ns / 1000000000);
-	struct tm tm;
-	if (!localtime_r(&t, &tm) || strftime(text, 40, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-		snprintf(text, 40, "@%lld", (long long)t);
-	return text;
-}
-
 static void add_gap(struct gaps *g, int64_t from, int64_t to)
 {
 	if (to - from < GAP_NS)
@@ -98,7 +88,7 @@ static void say_missing(
 	if (g->n > 0)
 		snprintf(gap, sizeof(gap),
 			"the recording lacks %s to %s%s, of which the store has %s",
-			moment(g->from, from), moment(g->to, to), more,
+			clock_local_text(g->from, from), clock_local_text(g->to, to), more,
 			sums ? "only sums of minutes or hours" : "nothing");
 	snprintf(says, size, "%s%s%s", boot, *boot && *gap ? "; " : "", gap);
 }
@@ -123,7 +113,7 @@ static int refuse_sums(struct request *q, const struct store *s)
 	snprintf(remedy, sizeof(remedy), "%s%s.",
 		since_ns ? "Save a time that it has in full, from "
 			 : "Ask it with hotspots or flamegraph and the same --since",
-		since_ns ? moment(since_ns, since) : "");
+		since_ns ? clock_local_text(since_ns, since) : "");
 	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_MISSING, remedy,
 		       "of that time the store keeps only sums of minutes or hours, and a "
 		       "recording "
@@ -151,7 +141,7 @@ int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *
 								: 0;
 	const size_t first = first_of_boot(part, n_parts);
 	if (first > 0)
-		moment(part[first].since_ns, boot_since);
+		clock_local_text(part[first].since_ns, boot_since);
 	find_gaps(part + first, n_parts - first, first > 0 ? part[first].since_ns : since_ns,
 		until_ns, &gaps);
 	say_missing(&gaps, boot_since, has_sums(finest, n_finest, gaps.from, gaps.to), ret_says, n);

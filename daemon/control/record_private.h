@@ -20,8 +20,8 @@ int record_events(struct request *q, const Mperf__RecordRequest *m, struct event
 /* Save a part of the service's store as a recording (record_stored.c). 0 or -errno. */
 int record_stored(struct request *q, const Mperf__Request *request);
 
-/* What of the time from since_ns to until_ns (0: now) the store does not keep as windows, in words, "" if it has all;
- * cut at n bytes. 0; positive after a refusal, since it has nothing of that time but coarser sums; -errno. */
+/* A sentence on the part of since_ns to until_ns (0: now) that the store does not keep as windows; "" if it has all; cut
+ * at n bytes. 0; positive after a refusal, since it has nothing of that time but coarser sums; -errno. */
 int record_missing(struct request *q, int64_t since_ns, int64_t until_ns, char *ret_says, size_t n);
 
 /* Send the provenance of the sealed segment at path, open as fd, with one more note (NULL: none): by the same query that

@@ -33,7 +33,7 @@
 /* Part of an answer's file that is left for frames and for what follows the recording. */
 #define ANSWER_REST_PART 32
 
-/* What the daemon holds for one, from the choice of files on. */
+/* Resources that the daemon holds for one, from the choice of files on. */
 struct stored {
 	struct record_hold hold;
 	uint64_t bytes_max;

@@ -49,7 +49,7 @@ uint64_t attr_set_rate(
 uint64_t event_period(const struct event *e, uint32_t hz, uint64_t period);
 /* The period of a clock on that hart, a little longer than the one that was asked for (at most 1.2 %) and another than those
  * of other harts. Else all harts would take their samples at the same moments for ever, microseconds apart: a sample on
- * one holds up the thread there, and whoever waits for that thread is then found asleep on the next. */
+ * one hart delays the thread there, so a thread that waits for it is found asleep on the next hart. */
 uint64_t attr_hart_period(uint64_t period, int hart);
 /* Time that a sample of the event represents. 0: not known, since the event fires by
  * occurrences. */

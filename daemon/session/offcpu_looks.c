@@ -26,8 +26,7 @@
 
 /* The copy of one stack takes some microseconds; where its pages are on a disk, some tens of milliseconds. */
 #define HANGS_NS 2000000000u
-/* Processes that hang, or end by themselves, before there are no looks any more; after so many good looks one is
- * forgiven. */
+/* When LOST_MAX processes have hung or ended by themselves, looks end; LOST_LOOKS good looks make up for one process. */
 #define LOST_MAX 8u
 #define LOST_LOOKS 1000u
 /* A read returns a page of the kernel's at most. Source: PAGE_SIZE << 3 in kernel/bpf/bpf_iter.c of Linux 6.12. */

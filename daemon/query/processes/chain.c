@@ -5,7 +5,7 @@
  * Children are sorted by their end, the last first, and each process has a cursor in its list, which only moves on. A
  * process is in one list, so it is entered once at most, whatever a forged file says, and nothing recurses.
  *
- * The replay gives each process a script of what it did: it worked so long, started that child, waited until so many of
+ * The replay gives each process a script of what it did: it worked for a time, started a child, waited until a number of
  * its children had ended, ended. Which children they are is left open: a make that runs two commands at a time starts
  * the next one when any of them ends. Processes run by their scripts in order of the new time; a replay in which nothing
  * is left out gives the old times.

@@ -4,7 +4,7 @@
  *
  * A job begins with the first process that one of its processes started, or with its first samples, whichever is
  * earlier. A shell that was given labels lived long before that, and counts from the job's begin. If several processes
- * have no parent in the job, one that stands for whoever started them is the first of the tree.
+ * have no parent in the job, one that stands for their unknown parent is the first of the tree.
  */
 #include "daemon/query/processes/report_private.h"
 

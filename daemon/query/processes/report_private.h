@@ -80,6 +80,12 @@ int report_spend(struct report *r, struct query_source *source, size_t n_sources
 	struct query_error *ret_error);
 int report_tell(struct report *r, uint32_t limit, const struct answer *answer);
 
+/* Load an open source, with all its tasks or those that have samples, and call `read` with what passes r->own. 0,
+ * QUERY_FAILED, read's value, -errno. */
+int report_read_segment(struct report *r, sqlite3 *db, const struct query_source *source,
+	bool all_tasks, int (*read)(struct report *r, const struct row_filter *f),
+	struct query_error *ret_error);
+
 /* Index of a loaded task's process, which is added with `add`; KEY_NONE: not there, or a kernel's. 0, QUERY_FAILED,
  * -ENOMEM. */
 int report_key(struct report *r, uint32_t task, bool add, uint32_t *ret_key);

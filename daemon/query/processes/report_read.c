@@ -195,13 +195,13 @@ static int read_tasks(struct report *r, const struct row_filter *f)
 	return result;
 }
 
-static int add_segment(
-	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
+int report_read_segment(struct report *r, sqlite3 *db, const struct query_source *source,
+	bool all_tasks, int (*read)(struct report *r, const struct row_filter *f),
+	struct query_error *ret_error)
 {
-	struct report *r = query;
 	struct row_filter filter = {0};
 	const struct load_wish wish = {
-		.tasks = true,
+		.tasks = all_tasks,
 		.filter = &r->own,
 		.since_ns = source->since_ns,
 		.until_ns = source->until_ns,
@@ -211,9 +211,17 @@ static int add_segment(
 	if (result == 0)
 		result = filter_make(&filter, &r->loaded, &r->own);
 	if (result == 0)
-		result = read_tasks(r, &filter);
+		result = read(r, &filter);
 	filter_clear(&filter);
 	loaded_clear(&r->loaded);
+	return result;
+}
+
+static int add_segment(
+	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
+{
+	struct report *r = query;
+	const int result = report_read_segment(r, db, source, true, read_tasks, ret_error);
 	free(r->seen);
 	r->seen = NULL;
 	return result;

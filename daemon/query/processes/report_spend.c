@@ -229,22 +229,7 @@ static int read_samples(struct report *r, const struct row_filter *f)
 static int add_segment(
 	void *query, sqlite3 *db, const struct query_source *source, struct query_error *ret_error)
 {
-	struct report *r = query;
-	struct row_filter filter = {0};
-	const struct load_wish wish = {
-		.filter = &r->own,
-		.since_ns = source->since_ns,
-		.until_ns = source->until_ns,
-		.pin = source->pin,
-	};
-	int result = load_segment(&r->loaded, db, &r->texts, &wish, ret_error);
-	if (result == 0)
-		result = filter_make(&filter, &r->loaded, &r->own);
-	if (result == 0)
-		result = read_samples(r, &filter);
-	filter_clear(&filter);
-	loaded_clear(&r->loaded);
-	return result;
+	return report_read_segment(query, db, source, false, read_samples, ret_error);
 }
 
 /* --- sums that may have to be taken back ------------------------------------------------------ */
