@@ -4,10 +4,12 @@
 /* Confined: a program that puts its main thread under a seccomp filter while it runs
  *
  * Such a filter may kill a thread for a system call that the program itself does not make. The
- * sender started before the filter and is not under it; it detects the filter in /proc. From then
- * on the program's threads make no system call for a round or at the end: they ask the sender for a
- * round and wait by polling memory. A filter for all threads (SECCOMP_FILTER_FLAG_TSYNC), or from
- * before the start, also applies to the sender: then nothing changes.
+ * sender started before the filter and is not under it; it detects the filter in /proc: after a
+ * second at most, and in its own first second after about as long as it ran. A program that ends
+ * before that makes system calls and may be killed. From then on the program's threads make no
+ * system call for a round or at the end: they ask the sender for a round and wait by polling memory.
+ * A filter for all threads (SECCOMP_FILTER_FLAG_TSYNC), or from before the start, also applies to
+ * the sender: then nothing changes.
  */
 
 #include "runtime/state.h"

@@ -46,6 +46,10 @@
 #define MAIN_ENDED_MS 50u /* interval of looking for other threads after main ended */
 #define STOP_WAIT_S 1     /* for the sender to stop; its rounds are much shorter */
 #define STATUS_BYTES 4096 /* all of it, unless the thread has hundreds of groups */
+/* The interval of looking at the main thread. It doubles from the start of the sender: most programs that put
+ * themselves under a filter do so early, and may end soon after. */
+#define LOOK_MS_MIN 10u
+#define LOOK_MS_MAX 1000u
 
 /* Whether and how the main thread of a process has ended. */
 enum main_thread {
@@ -134,7 +138,7 @@ static void lock_confined(struct state *s)
 
 /* When to check next for a round requested by a confined thread; `asked`: in the last check, there
  * was a request. */
-static uint64_t look_ns(uint64_t now_ns, uint64_t asked_ns)
+static uint64_t request_ns(uint64_t now_ns, uint64_t asked_ns)
 {
 	bool soon = asked_ns && now_ns - asked_ns < MPERF_CONFINED_SOON_MS * MS_NS;
 	return now_ns + (soon ? MPERF_CONFINED_NEXT_MS : MPERF_CONFINED_MS) * MS_NS;
@@ -143,7 +147,7 @@ static uint64_t look_ns(uint64_t now_ns, uint64_t asked_ns)
 static void *sender(void *data)
 {
 	struct state *s = data;
-	uint64_t due_ns = 0, asked_ns = 0;
+	uint64_t due_ns = 0, asked_ns = 0, look_ms = LOOK_MS_MIN;
 	unsigned n_filters = status_of((pid_t)syscall(SYS_gettid)).n_filters;
 	enum main_thread main_thread = MAIN_RUNS;
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
@@ -189,7 +193,9 @@ static void *sender(void *data)
 		__atomic_store_n(&s->rounds_made, wanted, __ATOMIC_RELEASE);
 		if (main_thread == MAIN_LAST)
 			break;
-		uint64_t until_ns = mperf_confined(s) ? look_ns(now_ns, asked_ns) : due_ns;
+		uint64_t until_ns =
+			mperf_confined(s) ? request_ns(now_ns, asked_ns) : now_ns + look_ms * MS_NS;
+		look_ms = look_ms < LOOK_MS_MAX / 2 ? look_ms * 2 : LOOK_MS_MAX;
 		if (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
 			wait_for(s, fd, full, until_ns < due_ns ? until_ns : due_ns);
 	}

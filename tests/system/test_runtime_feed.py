@@ -60,7 +60,10 @@ def test_a_program_that_confines_itself_later_is_not_killed_and_counts_on(build)
         own, = [o for o, m in told.objects.items() if m.n_counters != LIBRARY_COUNTERS]
         assert told.sum(A, object=own) == 3 * 102 and told.last, (told.sum(A, object=own), told.last)
         assert set(library_sums(told, 1)[0].values()) == {3}, library_sums(told, 1)
-        ran(edges(build), "confines", library(build), MPERF_FEED=folder / "nobody", MPERF_PERIOD=10)
+        for period in 10, 1000:  # with nobody to tell, it looks for a daemon each three seconds only
+            for _ in range(3):
+                ran(edges(build), "confines", library(build), MPERF_FEED=folder / "nobody",
+                    MPERF_PERIOD=period)
 
 
 def test_a_daemon_that_comes_later_hears_all(build):
