@@ -13,6 +13,7 @@
 #include "daemon/compare/gather.h"
 #include "daemon/query/loops/blocks.h"
 #include "daemon/query/loops/roofline.h"
+#include "daemon/query/processes/report.h"
 #include "daemon/store/segment/trailer.h"
 #include "tests/fuzz/mutate.h"
 
@@ -93,7 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct answer answer = {take_columns, take_row, take_provenance, NULL};
 	struct query_source source = {.db = db};
 	const struct query_filter all = {0}, some = {.since_ns = 1, .event = "cycles"},
-				  waits = {.event = "waiting", .by_wait = true};
+				  waits = {.event = "waiting", .by_wait = true},
+				  wall = {.wall = true};
 	struct query_error error;
 	for (int by = 0; by < N_QUERY_BY; by++)
 		query_hotspots(&source, 1,
@@ -102,7 +104,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.inlined = by % 2,
 				.filter = &all},
 			&answer, &error);
+	for (int by = QUERY_BY_FUNCTION; by < N_QUERY_BY; by++)
+		query_hotspots(&source, 1,
+			&(struct query_question){
+				.by = (enum query_by)by, .limit = 3, .filter = &wall},
+			&answer, &error);
+	query_report(&source, 1, &(struct query_question){.limit = 3, .filter = &all},
+		&(struct report_of){.says = "run", .is_recording = true}, &answer, &error);
 	query_flamegraph(&source, 1, &all, &answer, &error);
+	query_flamegraph(&source, 1, &wall, &answer, &error);
 	query_flamegraph(&source, 1, &some, &answer, &error);
 	query_flamegraph(&source, 1, &waits, &answer, &error);
 	for (int by = 0; by < N_ROOFLINE_BY; by++) {
