@@ -115,7 +115,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %.bpf.c $(if $(WITH_BPF),,%_bpf.c
 # In order: a folder includes only folders before it.
 DAEMON_ROOMS = kernel aside child debuginfod pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate \
 	store/segment store store/rollup answer query query/samples query/loops query/processes compare session doctor conf budget jobs service control
-CLIENT_ROOMS = show options wire plot topdown flamegraph export compare roofs measure roofline top commands
+CLIENT_ROOMS = show options wire plot topdown flamegraph export report compare roofs measure roofline top commands
 
 PROTO_ROOMS = base syntax roofs code
 PROTO_OBJ  = $(call obj,proto) $(foreach d,$(PROTO_ROOMS),$(call obj,proto/$(d))) $(BUILD)/gen/proto/mperf.pb-c.o
@@ -221,7 +221,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e)))) daemon/code/mnemonics.txt
 SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/kernel/,switch.skel.h switch_plain.skel.h switch_sums.skel.h programs.skel.h exec.skel.h offcpu.skel.h))
 MESSAGES = $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,proto/mperf.proto client/export/pprof.proto)
-GENERATED = $(MESSAGES) $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS)) $(SKELETONS)
+GENERATED = $(MESSAGES) $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS) $(patsubst %,%.sha256,$(filter %.js,$(TEXTS)))) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
 	@touch $@
 ifdef CROSS
@@ -233,6 +233,10 @@ $(BUILD)/gen/%.pb-c.c: %.proto
 	@mkdir -p $(@D)
 	$(call short,GEN)protoc-c --c_out=$(BUILD)/gen $<
 $(MESSAGES:.c=.h): %.h: %.c ;
+# The hash by which a page's policy lets a script run: of all that is between <script> and </script>.
+$(BUILD)/gen/%.js.sha256.inc: %.js
+	@mkdir -p $(@D)
+	$(call short,GEN)printf "\"'sha256-%s'\"\\n" "$$(env printf "$$({ echo; cat $<; } | sha256sum | sed -e 's/ .*//' -e 's/../\\x&/g')" | base64)" > $@
 $(BUILD)/gen/%.inc: %
 	@mkdir -p $(@D)
 	$(call short,GEN)sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/.*/"&\\n"/' $< > $@

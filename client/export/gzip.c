@@ -12,9 +12,6 @@
  * default of memLevel. */
 #define WINDOW_BITS (15 + 16)
 #define MEMORY_LEVEL 8
-/* A profile repeats itself so much that the fastest level takes a third of the default's time for a
- * tenth more bytes. */
-#define LEVEL 1
 
 struct gzip {
 	z_stream z;
@@ -22,10 +19,10 @@ struct gzip {
 	unsigned char out[16384];
 };
 
-int gzip_new(FILE *f, struct gzip **ret_gzip)
+int gzip_new(FILE *f, enum gzip_level level, struct gzip **ret_gzip)
 {
 	struct gzip *g = calloc(1, sizeof(*g));
-	if (!g || deflateInit2(&g->z, LEVEL, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
+	if (!g || deflateInit2(&g->z, (int)level, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
 			  Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(g);
 		return -ENOMEM;

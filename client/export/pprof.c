@@ -49,7 +49,7 @@ static int begin(struct export_output *o)
 	if (!p)
 		return -ENOMEM;
 	p->has[VALUE_COUNT] = p->has[VALUE_NS] = true;
-	return gzip_new(o->file, &p->gzip);
+	return gzip_new(o->file, GZIP_FAST, &p->gzip);
 }
 
 static int grow_values(struct pprof *p)

@@ -23,6 +23,9 @@ static const char own_style[] =
 static const char script[] =
 #include "client/flamegraph/flame.js.inc"
 	;
+static const char script_hash[] =
+#include "client/flamegraph/flame.js.sha256.inc"
+	;
 
 struct pictures {
 	const struct flame_page *page;
@@ -242,6 +245,8 @@ static void fill_hole(const void *userdata, const char *name, size_t n, FILE *ou
 		fprintf(out, "%s%s%s", drawing_style(), page_style(), own_style);
 	else if (strncmp(name, "script", n) == 0)
 		fputs(script, out);
+	else if (strncmp(name, "policy", n) == 0)
+		fputs(script_hash, out);
 	else if (strncmp(name, "switch", n) == 0)
 		write_switch(p, out);
 	else if (strncmp(name, "flame", n) == 0)

@@ -12,6 +12,7 @@ int options_show_event(struct parse *p)
 	struct options *o = p->o;
 	const bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 			   p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
+			   p->command == MPERF__REQUEST__BODY_REPORT ||
 			   p->command == MPERF__REQUEST__BODY_EXPORT;
 	const bool kept =
 		o->input || o->narrowing.since_ns || o->narrowing.until_ns ||
@@ -29,8 +30,8 @@ int options_show_event(struct parse *p)
 
 /* Commands whose -o names a recording, a picture or another format, which they write themselves. */
 #define WRITES_ITSELF                                                                              \
-	(COMMAND_BIT(RECORD) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |                     \
-		COMMAND_BIT(SCHEDULE) | COMMAND_BIT(STAT))
+	(COMMAND_BIT(RECORD) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(REPORT) |                     \
+		COMMAND_BIT(EXPORT) | COMMAND_BIT(SCHEDULE) | COMMAND_BIT(STAT))
 #define DRAWS (COMMAND_BIT(ROOFLINE) | COMMAND_BIT(TOPDOWN))
 
 void options_place_answer(struct parse *p)
@@ -44,8 +45,9 @@ void options_place_answer(struct parse *p)
 		o->look.answer = o->output;
 		o->output = NULL;
 	}
-	const bool is_stdout = o->output ? strcmp(o->output, "-") == 0
-					 : o->folded || !(bit & COMMAND_BIT(FLAMEGRAPH));
+	const bool is_stdout =
+		o->output ? strcmp(o->output, "-") == 0
+			  : o->folded || !(bit & (COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(REPORT)));
 	o->look.answers_on_stdout = bit & COMMAND_BIT(STAT) ? by_task || (o->output && is_stdout)
 				    : bit & COMMAND_BIT(RECORD) ? o->output && is_stdout
 				    : bit & COMMAND_BIT(JOB)    ? false

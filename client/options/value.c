@@ -329,7 +329,8 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 static bool adds_inputs(int command)
 {
 	return command == MPERF__REQUEST__BODY_HOTSPOTS ||
-	       command == MPERF__REQUEST__BODY_FLAMEGRAPH || command == MPERF__REQUEST__BODY_EXPORT;
+	       command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
+	       command == MPERF__REQUEST__BODY_EXPORT || command == MPERF__REQUEST__BODY_REPORT;
 }
 
 /* roofline takes two inputs, questions about samples any number. */

@@ -20,6 +20,9 @@ static const char own_style[] =
 static const char script[] =
 #include "client/plot/plot.js.inc"
 	;
+static const char script_hash[] =
+#include "client/plot/plot.js.sha256.inc"
+	;
 
 struct page {
 	const struct plot *plot;
@@ -228,6 +231,8 @@ static void fill_hole(const void *userdata, const char *name, size_t n, FILE *ou
 		fprintf(out, "%s%s%s", plot_svg_style(), page_style(), own_style);
 	else if (strncmp(name, "script", n) == 0)
 		fputs(script, out);
+	else if (strncmp(name, "policy", n) == 0)
+		fputs(script_hash, out);
 	else if (strncmp(name, "loops", n) == 0)
 		write_loops(p, out);
 	else if (strncmp(name, "roofs", n) == 0)

@@ -16,7 +16,8 @@
 typedef void page_fill(const void *userdata, const char *name, size_t n, FILE *out);
 
 /* Write the frame with this body, which begins inside of its header, and for each hole what `fill`
- * writes: title, summary, provenance, style, script, and those of the body. */
+ * writes: title, summary, provenance, style, script, policy (the hashes of the scripts, which alone may run), and those of the
+ * body. */
 void page_write(const char *body, page_fill *fill, const void *userdata, FILE *out);
 
 /* The style of the frame. Static. */

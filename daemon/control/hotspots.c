@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * hotspots, flamegraph and export: the questions about samples. Each part of an export is sent as soon as it is
+ * hotspots, flamegraph, export and report: the questions about samples. Each part of an export is sent as soon as it is
  * complete. A private daemon has one client, and waits whenever that client has not read what was sent, so a
  * recording of any size takes little memory on both sides.
  */
@@ -110,7 +110,8 @@ static int run_export(struct question *a, const struct answer *to, struct query_
 
 static int make_export(struct request *q, struct question *a)
 {
-	const Mperf__ExportRequest *m = a->request->export;
+	const bool is_report = a->request->body_case == MPERF__REQUEST__BODY_REPORT;
+	const Mperf__ExportRequest *m = is_report ? a->request->report : a->request->export;
 	question_about_files(q, a, m->path, m->n_path, m->filter);
 	a->query.by = QUERY_BY_THREAD;
 	a->coarsest = query_coarsest(&a->query);
@@ -119,6 +120,11 @@ static int make_export(struct request *q, struct question *a)
 }
 
 int control_export(struct request *q, const Mperf__Request *request)
+{
+	return question_ask(q, request, make_export);
+}
+
+int control_report(struct request *q, const Mperf__Request *request)
 {
 	return question_ask(q, request, make_export);
 }

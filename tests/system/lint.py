@@ -15,7 +15,7 @@ from machine import ROOT, need_program
 PROTO = ["proto/base", "proto", "proto/syntax", "proto/roofs", "proto/code"]
 DAEMON = """kernel aside child debuginfod pmu pmu/event sampler count metric decode unwind naming attribute loops aggregate store/segment
 store store/rollup answer query query/samples query/loops query/processes compare session doctor conf budget jobs service control"""
-CLIENT = """show options wire plot topdown flamegraph export compare roofs roofs/measure measure roofline top
+CLIENT = """show options wire plot topdown flamegraph export report compare roofs roofs/measure measure roofline top
 commands"""
 MAY_INCLUDE = {
     "platform-db": {"platform-db", *PROTO},
