@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "client/commands/hotspots_tree.h"
 #include "client/commands/query.h"
 #include "client/options/command.h"
 #include "client/show/say.h"
@@ -18,13 +19,15 @@ static void say_empty(const struct options *o, bool kept)
 
 int client_hotspots(const struct options *o)
 {
+	if (o->tree || o->callers || o->callees)
+		return hotspots_tree(o);
 	/* People read the share; the nanoseconds are in --json and --raw. */
 	static const char *const hide[] = {"self_ns", NULL};
 	static const char *const hide_shares[] = {"self_ns", "self", "total", NULL};
 	const bool counts = o->per_process || o->per_cgroup;
 	Mperf__HotspotsRequest hotspots = MPERF__HOTSPOTS_REQUEST__INIT;
 	hotspots.by = (char *)(o->by ? o->by : "function");
-	hotspots.limit = o->limit;
+	hotspots.limit = o->sort ? 0 : o->limit; /* sorted here, and then cut */
 	hotspots.inlined = o->inlined;
 	hotspots.wall = o->wall || (o->by && strcmp(o->by, "parallelism") == 0);
 	hotspots.n_metric = o->sampling.n_metrics;

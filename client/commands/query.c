@@ -36,7 +36,11 @@ int query_command(const struct options *o, const struct source_request *from, Mp
 	bool kept;
 	int exit_status = source_query(from, query, reply_take, &reply, &kept);
 	if (exit_status == 0) {
-		int r = print_open_answer(&p, options_ask_data(o));
+		int r = o->sort ? reply_sort(&reply, reply_column(&reply, o->sort)) : 0;
+		if (o->sort && o->limit > 0)
+			reply_cut(&reply, o->limit);
+		if (r == 0)
+			r = print_open_answer(&p, options_ask_data(o));
 		if (r == 0)
 			r = show(o, &reply, hide, p.file);
 		exit_status = print_close_answer(&p, r);

@@ -104,13 +104,18 @@ struct options {
 	/* stat, topdown, hotspots */
 	bool per_hart, per_process, per_cgroup; /* roofline: per_process */
 	bool explain, inlined, folded;
-	bool wall;       /* hotspots, flamegraph */
-	uint32_t levels; /* topdown -l; 0: all */
-	uint32_t repeat; /* stat -r; 0: once */
-	char *separator; /* stat -x; NULL: for people */
-	char *as;        /* export: the format */
-	char *decode;    /* list: a raw code */
-	bool batch;      /* top: text, also on a terminal */
+	bool wall; /* hotspots, flamegraph */
+	/* hotspots: a call tree, or the callers or callees of one function; NULL: no */
+	bool tree;
+	char *callers, *callees;
+	uint32_t min_share_ppm; /* of its rows, millionths; 0: not given */
+	char *sort;             /* hotspots: the column by which rows are sorted; NULL: self */
+	uint32_t levels;        /* topdown -l; 0: all */
+	uint32_t repeat;        /* stat -r; 0: once */
+	char *separator;        /* stat -x; NULL: for people */
+	char *as;               /* export: the format */
+	char *decode;           /* list: a raw code */
+	bool batch;             /* top: text, also on a terminal */
 
 	/* roofline, roofs */
 	bool plot, peaks, inclusive, notes, two_phase;

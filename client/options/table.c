@@ -114,7 +114,12 @@ const struct option_row option_rows[] = {
 	{M,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show the roofs in this file, as --json wrote it"},
 	{M,       "quick", 0, NULL, FLAG(quick), "measure: only the most important roofs, in 10 s"},
 	{M,       "for", 0, "TIME", DURATION(target.for_ns), "measure: at most for this time, 1s to 1h (default: 1m)"},
-	{H,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job line hart address parallelism"), "function (default), module, process, thread, cgroup, job, line, hart, address, parallelism (of wall time)"},
+	{H,       "by", 0, "WHAT", WORD(by, "function module process comm thread cgroup job line hart address parallelism"), "function (default), module, process, comm (processes of one name), thread, cgroup, job, line, hart, address, parallelism (of wall time)"},
+	{H,       "tree", 0, NULL, FLAG(tree), "show the call tree, from main to what it calls"},
+	{H,       "callers", 0, "FUNCTION", STRING(callers, "the name of a function"), "show who calls this function, in all places"},
+	{H,       "callees", 0, "FUNCTION", STRING(callees, "the name of a function"), "show what this function calls, in all places"},
+	{H,       "min-share", 0, "SHARE", SHARE(min_share_ppm), "with --tree, --callers, --callees: leave out what has less than this share of all (default: 1%)"},
+	{H,       "sort", 0, "COLUMN", WORD(sort, "self total samples"), "sort rows by self (default), total or samples"},
 	{H|F,     "wall", 0, NULL, FLAG(wall), "show wall time: each moment counts once, and is shared among the harts that worked in it"},
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
@@ -209,6 +214,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl hotspots -- ./program\n"
 			    "  mperfctl hotspots -i run.mprf --by line --comm cc1\n"
+			    "  mperfctl hotspots -i run.mprf --callers malloc\n"
 			    "  mperfctl hotspots --since yesterday --until today --by process\n"
 			    "  mperfctl hotspots -M General -F 499 -- ./program\n"
 			    "  mperfctl hotspots --wall --by process -- make -j8\n"

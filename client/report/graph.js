@@ -16,10 +16,13 @@
 		for (let b = root.parent; b; b = b.parent)
 			past.unshift(b);
 		past.forEach(function (b, i) { found.push({ tree: tree, box: b, x: 0, w: width, row: i, past: true }); });
-		const open = [{ tree: tree, box: root, x: 0, w: width, row: past.length, past: false }];
+		// Callers stand on their function, which is drawn once, as the root of its callees.
+		const isOnCallees = tree.up && trees.length > 1 && root === tree.root;
+		const open = [{ tree: tree, box: root, x: 0, w: width, row: past.length - (isOnCallees ? 1 : 0), past: false }];
 		while (open.length > 0) {
 			const at = open.pop();
-			found.push(at);
+			if (at.row >= 0)
+				found.push(at);
 			if (at.w < SEEN || root.total === 0)
 				continue;
 			let x = at.x;
@@ -30,7 +33,7 @@
 				x += w;
 			}
 		}
-		const rows = found.reduce(function (m, p) { return Math.max(m, p.row); }, 0) + 1;
+		const rows = found.reduce(function (m, p) { return Math.max(m, p.row + 1); }, 0);
 		for (const p of found)
 			p.y = downwards ? base + p.row * ROW : base + (rows - 1 - p.row) * ROW;
 		return { found: found, height: rows * ROW };

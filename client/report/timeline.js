@@ -21,7 +21,7 @@
 	function keyOf(by) {
 		const d = mperf.data;
 		if (by === 'hart')
-			return function (row) { return d.hart[row] < 0 ? 'unknown' : 'hart ' + d.hart[row]; };
+			return function (row) { return d.hart[row] < 0 ? 'unknown' : 'CPU ' + d.hart[row]; };
 		if (by === 'thread')
 			return function (row) { return mperf.threadKey(d.task[row]); };
 		if (by === 'cgroup')

@@ -30,6 +30,36 @@ void reply_cut(struct reply *r, size_t n)
 		mperf__row__free_unpacked(r->row[--r->n_rows], NULL);
 }
 
+struct sorted_row {
+	Mperf__Row *row;
+	double key; /* -HUGE_VAL: it has none */
+	size_t was;
+};
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct sorted_row *x = a, *y = b;
+	return x->key != y->key ? (x->key < y->key ? 1 : -1)
+				: (x->was > y->was) - (x->was < y->was);
+}
+
+int reply_sort(struct reply *r, int column)
+{
+	_cleanup_(freep) struct sorted_row *sorted = calloc(r->n_rows + 1, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	if (column < 0)
+		return 0;
+	for (size_t i = 0; i < r->n_rows; i++) {
+		sorted[i] = (struct sorted_row){r->row[i], -HUGE_VAL, i};
+		reply_number(r, i, column, &sorted[i].key);
+	}
+	qsort(sorted, r->n_rows, sizeof(*sorted), compare_rows);
+	for (size_t i = 0; i < r->n_rows; i++)
+		r->row[i] = sorted[i].row;
+	return 0;
+}
+
 static int add_columns(struct reply *r, const Mperf__Columns *columns)
 {
 	if (columns->n_column > REPLY_COLUMNS_MAX)

@@ -38,7 +38,8 @@ static int make_hotspots(struct request *q, struct question *a)
 	const int by = query_by_parse(*m->by ? m->by : "function");
 	if (by < 0)
 		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			       "Use function, module, process, thread, cgroup, job, line, hart, "
+			       "Use function, module, process, comm, thread, cgroup, job, line, "
+			       "hart, "
 			       "address or parallelism.",
 			       "there is no way to group by '%s'", m->by)
 			       ?: 1;

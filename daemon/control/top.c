@@ -311,7 +311,7 @@ static int check(struct top_job *j, struct request *q)
 		m->filter->n_pid = request_drop_twins(m->filter->pid, m->filter->n_pid);
 	if (by < 0 || by == QUERY_BY_LINE || by == QUERY_BY_ADDRESS)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
-			"Use function, module, process, thread, cgroup, job or hart.",
+			"Use function, module, process, comm, thread, cgroup, job or hart.",
 			"there is no way to group by '%s'", m->by);
 	else if (m->hz > SAMPLER_HZ_MAX)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE, "Ask for less with -F.",

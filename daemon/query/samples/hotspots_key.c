@@ -8,6 +8,7 @@
  *      address    function, source and line; module and build id; offset in it
  *      process    boot, pid, start of the process; of the hour tier: comm, path
  *      thread     boot, pid, tid, start of the thread
+ *      comm       name of the process
  *      cgroup     path
  *      job        labels
  *      hart       hart, rung
@@ -140,6 +141,8 @@ static int key_task(struct hotspots *h, uint32_t id, uint32_t *ret_hot)
 	int r = 0;
 	if (h->by == QUERY_BY_CGROUP)
 		key.part[0] = t->cgroup;
+	else if (h->by == QUERY_BY_COMM)
+		key.part[0] = process->known ? process->comm : t->comm;
 	else if (h->by == QUERY_BY_JOB)
 		r = key_of_job(h, id, &key);
 	else if (h->by == QUERY_BY_THREAD && l->tier != TIER_HOUR)

@@ -5,7 +5,6 @@
 #include "client/report/gather.h"
 #include "tests/unit/test.h"
 
-
 static struct gathered g;
 static struct profile p;
 

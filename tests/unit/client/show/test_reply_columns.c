@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Columns that the client adds to an answer, and rows that it drops.
+ * Columns that the client adds to an answer, and rows that it drops or sorts.
  */
 #include "client/show/reply.h"
 #include "tests/unit/client/answers.h"
@@ -86,4 +86,21 @@ TEST(a_cut_reply_keeps_its_first_rows)
 	ck_assert(reply_number(&reply, 1, 1, &n) && n == 7);
 	reply_cut(&reply, 0);
 	ck_assert_uint_eq(reply.n_rows, 0);
+}
+
+TEST(rows_are_sorted_the_largest_first_and_those_without_a_number_last)
+{
+	double n;
+	Mperf__Value v[] = {answers_text("absent"), answers_absent()},
+		     w[] = {answers_text("second"), answers_real(2)};
+	ck_assert_int_eq(answers_row(add, &reply, v, 2), 0);
+	ck_assert_int_eq(answers_row(add, &reply, w, 2), 0);
+	ck_assert_int_eq(reply_sort(&reply, 1), 0);
+	ck_assert(reply_number(&reply, 0, 1, &n) && n == 2);
+	ck_assert_str_eq(reply_text(&reply, 0, 0), "f"); /* it came first */
+	ck_assert_str_eq(reply_text(&reply, 1, 0), "second");
+	ck_assert(reply_number(&reply, 2, 1, &n) && n == 1);
+	ck_assert_str_eq(reply_text(&reply, 4, 0), "absent");
+	ck_assert_int_eq(reply_sort(&reply, -1), 0);
+	ck_assert_str_eq(reply_text(&reply, 4, 0), "absent");
 }
