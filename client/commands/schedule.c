@@ -99,7 +99,8 @@ static int list(const struct options *o)
 	Mperf__Request request;
 	Mperf__ScheduleRequest schedule;
 	fill(&request, &schedule, MPERF__SCHEDULE_ACTION__SCHEDULE_LIST, NULL);
-	return tables_ask_amended(o, &request, headings, add_times);
+	return tables_ask_changed(
+		o, &request, headings, &(struct tables_change){.amend = add_times});
 }
 
 /* --- check ------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
  *
  * mperfctl status: what the service costs, stores and loses.
  */
+#include "client/commands/status_short.h"
 #include "client/commands/tables.h"
 #include "client/options/command.h"
 
@@ -30,5 +31,6 @@ int client_status(const struct options *o)
 	Mperf__Request request = MPERF__REQUEST__INIT;
 	request.body_case = MPERF__REQUEST__BODY_STATUS;
 	request.status = &status;
-	return tables_ask(o, &request, headings);
+	return tables_ask_changed(o, &request, headings,
+		&(struct tables_change){.brief = o->target.all ? NULL : status_write_short});
 }

@@ -64,13 +64,15 @@ static int write_table(const struct reply *table, const struct tables_heading *h
 }
 
 static int show(const struct options *o, const struct replies *replies,
-	const struct tables_heading *heading, FILE *f)
+	const struct tables_heading *heading, const struct tables_change *change, FILE *f)
 {
 	struct table_options look = {.raw = o->look.raw};
 	int r = 0;
 
 	if (o->look.json)
 		return replies_write_json(replies, NULL, f);
+	if (!o->look.raw && change->brief)
+		return change->brief(replies, f);
 	table_look(stdout, o->look.no_color, &look);
 	for (size_t i = 0; i < replies->n && r == 0; i++) {
 		fputs(i > 0 ? "\n" : "", f);
@@ -79,18 +81,31 @@ static int show(const struct options *o, const struct replies *replies,
 	return r;
 }
 
+/* People know users by name. */
+static int name_users(struct replies *replies)
+{
+	int r = 0;
+	for (size_t i = 0; i < replies->n && r == 0; i++) {
+		struct reply *table = &replies->table[i];
+		for (size_t c = 0; c < table->columns->n_column && r == 0; c++)
+			if (strcmp(table->columns->column[c]->title, "User") == 0)
+				r = reply_name_users(table, (int)c);
+	}
+	return r;
+}
+
 static int print_tables(const struct options *o, const struct replies *replies,
-	const struct tables_heading *heading)
+	const struct tables_heading *heading, const struct tables_change *change)
 {
 	struct print p;
 	int r = print_open_answer(&p, options_ask_data(o));
 	if (r == 0)
-		r = show(o, replies, heading, p.file);
+		r = show(o, replies, heading, change, p.file);
 	return print_close_answer(&p, r);
 }
 
-int tables_ask_amended(const struct options *o, Mperf__Request *request,
-	const struct tables_heading *heading, int (*amend)(struct replies *replies))
+int tables_ask_changed(const struct options *o, Mperf__Request *request,
+	const struct tables_heading *heading, const struct tables_change *change)
 {
 	struct link l;
 	struct replies replies = {0};
@@ -103,13 +118,15 @@ int tables_ask_amended(const struct options *o, Mperf__Request *request,
 	struct ask k = {.link = &l, .answer = replies_take, .userdata = &replies};
 	r = ask_run(&k, request);
 	link_close(&l);
-	if (r == 0 && amend)
-		r = amend(&replies);
+	if (r == 0 && change->amend)
+		r = change->amend(&replies);
+	if (r == 0 && !o->look.json && !o->look.raw)
+		r = name_users(&replies);
 
 	int exit_status = r == 0 ? k.status : r > 0 ? k.exit_status : EXIT_FAILED;
 	if (r < 0)
 		ask_say_broken("asking", r);
-	else if (r == 0 && print_tables(o, &replies, heading) != 0)
+	else if (r == 0 && print_tables(o, &replies, heading, change) != 0)
 		exit_status = EXIT_FAILED;
 	replies_clear(&replies);
 	return exit_status;
@@ -118,5 +135,5 @@ int tables_ask_amended(const struct options *o, Mperf__Request *request,
 int tables_ask(
 	const struct options *o, Mperf__Request *request, const struct tables_heading *heading)
 {
-	return tables_ask_amended(o, request, heading, NULL);
+	return tables_ask_changed(o, request, heading, &(struct tables_change){0});
 }

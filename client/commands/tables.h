@@ -4,6 +4,7 @@
 /* Answers of several tables, each under a heading */
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "client/options/options.h"
 
@@ -22,7 +23,12 @@ struct tables_heading {
 int tables_ask(
 	const struct options *o, Mperf__Request *request, const struct tables_heading *heading);
 
-/* Do as tables_ask, and change the answer before it is shown: amend returns 0 or -ENOMEM. */
+/* What a command does with the answer before it is shown. */
 struct replies;
-int tables_ask_amended(const struct options *o, Mperf__Request *request,
-	const struct tables_heading *heading, int (*amend)(struct replies *replies));
+struct tables_change {
+	int (*amend)(struct replies *replies); /* 0, -ENOMEM; NULL: nothing */
+	/* what people see instead of the tables; 0, -ENOMEM, -EIO; NULL: the tables */
+	int (*brief)(const struct replies *replies, FILE *f);
+};
+int tables_ask_changed(const struct options *o, Mperf__Request *request,
+	const struct tables_heading *heading, const struct tables_change *change);

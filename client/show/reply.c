@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,26 @@ int reply_sort(struct reply *r, int column)
 	qsort(sorted, r->n_rows, sizeof(*sorted), compare_rows);
 	for (size_t i = 0; i < r->n_rows; i++)
 		r->row[i] = sorted[i].row;
+	return 0;
+}
+
+int reply_name_users(struct reply *r, int column)
+{
+	for (size_t i = 0; i < r->n_rows; i++) {
+		double number;
+		const struct passwd *user =
+			reply_number(r, i, column, &number) && number >= 0 && number < UINT32_MAX
+				? getpwuid((uid_t)number)
+				: NULL;
+		Mperf__Value *v = r->row[i]->value[column];
+		char *name = user ? strdup(user->pw_name) : NULL;
+		if (!user)
+			continue;
+		if (!name)
+			return -ENOMEM;
+		v->is_case = MPERF__VALUE__IS_TEXT;
+		v->text = name;
+	}
 	return 0;
 }
 

@@ -77,6 +77,8 @@ int reply_note_first(struct reply *r, const char *note);
 /* Sort rows by a column of numbers, the largest first; rows without one come last, and equal ones stay as they were. -1:
  * does nothing. 0, -ENOMEM. */
 int reply_sort(struct reply *r, int column);
+/* Put users' names where a column has their numbers; one without a name keeps its number. 0, -ENOMEM. */
+int reply_name_users(struct reply *r, int column);
 /* Drop all rows but the first n. */
 void reply_cut(struct reply *r, size_t n);
 

@@ -56,7 +56,8 @@ static int send_files(const struct store_answer *s)
 	COLUMN(files, "Files", count, n)                                                           \
 	COLUMN(bytes, "Size", bytes, bytes)                                                        \
 	KNOWN_IF(bytes_a_day, "Size per day", bytes, a_day, a_day)                                 \
-	KNOWN_IF(keeps_ns, "Will reach back", ns, a_day, s->forecast.keeps_ns[tier])
+	KNOWN_IF(keeps_ns, "Will reach back", ns, a_day && s->forecast.keeps_ns[tier] > 0,         \
+		s->forecast.keeps_ns[tier])
 
 static int send_tier(const struct store_answer *s, enum tier tier)
 {
