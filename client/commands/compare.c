@@ -305,6 +305,47 @@ static void show_change(const struct options *o, const struct reply *table, stru
 	show_columns(shown, names);
 }
 
+/* A gate's rows that were tested, or all if none was: a table whose rows are borrowed. ret_n: how many are left out. The
+ * caller frees its array of rows; NULL without memory. */
+static Mperf__Row **tested_rows(const struct reply *table, struct reply *ret_tested, size_t *ret_n)
+{
+	const int verdict = reply_column(table, "verdict");
+	Mperf__Row **row = calloc(table->n_rows + 1, sizeof(*row));
+	*ret_tested = *table;
+	*ret_n = 0;
+	if (!row)
+		return NULL;
+	size_t n = 0;
+	for (size_t i = 0; i < table->n_rows; i++) {
+		const char *text = reply_text(table, i, verdict);
+		if (!text || strcmp(text, "untested") != 0)
+			row[n++] = table->row[i];
+	}
+	if (n > 0) {
+		*ret_n = table->n_rows - n;
+		ret_tested->row = row;
+		ret_tested->n_rows = n;
+	}
+	return row;
+}
+
+static int print_changes(const struct options *o, bool is_gate, const struct reply *table,
+	const struct table_options *look, FILE *f)
+{
+	struct reply tested;
+	size_t n_left;
+	if (!is_gate || o->look.raw || o->target.all)
+		return table_print(table, look, f);
+	_cleanup_(freep) Mperf__Row **row = tested_rows(table, &tested, &n_left);
+	if (!row)
+		return -ENOMEM;
+	int r = table_print(&tested, look, f);
+	if (r == 0 && n_left > 0)
+		fprintf(f, "%zu untested row%s left out; --all shows %s.\n", n_left,
+			n_left == 1 ? " is" : "s are", n_left == 1 ? "it" : "them");
+	return r;
+}
+
 static int show(const struct options *o, bool is_gate, const struct replies *replies, FILE *f)
 {
 	const struct reply *table = replies_table(replies, "change");
@@ -327,7 +368,7 @@ static int show(const struct options *o, bool is_gate, const struct replies *rep
 		fprintf(f, "%s\n\n", escaped ? escaped : "");
 	}
 	show_change(o, table, &shown);
-	int r = table_print(table, &look, f);
+	int r = print_changes(o, is_gate, table, &look, f);
 	if (r == 0 && !o->look.raw) {
 		fputs("\n", f);
 		verdict_notes(replies, &asked, f);

@@ -46,6 +46,7 @@
 const struct option_row option_rows[] = {
 	{R|H|F|S|W|X|A, "all", 'a', NULL, FLAG(target.all), "measure the whole system"},
 	{O,       "all", 'a', NULL, FLAG(target.all), "with --from counters: measure the whole system"},
+	{G,       "all", 'a', NULL, FLAG(target.all), "also show rows that are too small to be tested"},
 	{U,       "all", 'a', NULL, FLAG(target.all), "show all figures; without it, whether all is well"},
 	{L,       "all", 'a', NULL, FLAG(target.all), "also show events that do not count here, and why"},
 	{R,       "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with --since: save only these"},

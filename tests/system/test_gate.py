@@ -77,6 +77,17 @@ def test_what_got_slower_is_named_and_nothing_else(build):
     assert line.startswith("slower: +") and "; slowed in compared: +" in line, line
 
 
+def test_rows_that_were_not_tested_are_shown_if_asked_for(build):
+    root = sides(build)
+    untested = [r for r in json.loads(gate(build, root / "main", root / "slow", "--json").stdout)["change"]
+                if r["verdict"] == "untested"]
+    short = gate(build, root / "main", root / "slow").stdout
+    whole = gate(build, root / "main", root / "slow", "--all").stdout
+    assert untested and f"{len(untested)} untested row" in short and "left out; --all shows" in short, short
+    rows = [sum(" untested " in line for line in text.splitlines()[2:] if "left out" not in line) for text in (short, whole)]
+    assert rows == [0, len(untested)] and " slower " in short, (rows, short)
+
+
 def test_the_same_work_is_not_slower(build):
     root = sides(build)
     done = gate(build, root / "main", root / "same", "--json", "--max-regression", "20%")
