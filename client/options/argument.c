@@ -47,7 +47,8 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
 	bool reads = p->o->sampling.loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
 		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
-		     p->command == MPERF__REQUEST__BODY_EXPORT;
+		     p->command == MPERF__REQUEST__BODY_EXPORT ||
+		     p->command == MPERF__REQUEST__BODY_TIMELINE;
 
 	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
 		p->o->topic = arg;

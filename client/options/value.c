@@ -241,6 +241,7 @@ static int take_interval(struct parse *p, const struct option_row *row, char *ar
 	} ranges[] = {
 		{COMMAND_BIT(STAT), 1, 86400000, "1ms to 1d"},
 		/* the daemon's shortest window; how far back queries look by default */
+		{COMMAND_BIT(TIMELINE), 10, 86400000, "10ms to 1d"},
 		{COMMAND_BIT(BLOCKS), 100, 3600000, "100ms to 1h"},
 		/* nobody reads faster */
 		{UINT32_MAX, 100, 60000, "100ms to 60s"},
@@ -329,7 +330,8 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 static bool adds_inputs(int command)
 {
 	return command == MPERF__REQUEST__BODY_HOTSPOTS ||
-	       command == MPERF__REQUEST__BODY_FLAMEGRAPH || command == MPERF__REQUEST__BODY_EXPORT;
+	       command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
+	       command == MPERF__REQUEST__BODY_EXPORT || command == MPERF__REQUEST__BODY_TIMELINE;
 }
 
 /* roofline takes two inputs, questions about samples any number. */
