@@ -327,6 +327,7 @@ void source_narrow(const struct source *s, const struct source_request *q, Mperf
 		QUERY_FILES(FLAMEGRAPH, flamegraph)
 		QUERY_FILES(EXPORT, export)
 		QUERY_FILES(REPORT, report)
+		QUERY_FILES(TIMELINE, timeline)
 		QUERY(ROOFLINE, roofline)
 		QUERY(BLOCKS, blocks)
 		QUERY(PARALLEL, parallel)

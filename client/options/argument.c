@@ -45,10 +45,7 @@ int options_take_argument(struct parse *p, char *arg, struct argp_state *state)
 	bool runs = p->command == MPERF__REQUEST__BODY_RECORD ||
 		    p->command == MPERF__REQUEST__BODY_STAT ||
 		    p->command == MPERF__REQUEST__BODY_TOPDOWN;
-	bool reads = p->o->sampling.loops || p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
-		     p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
-		     p->command == MPERF__REQUEST__BODY_EXPORT ||
-		     p->command == MPERF__REQUEST__BODY_REPORT;
+	bool reads = p->o->sampling.loops || options_reads_samples(p->command);
 
 	if (p->command == MPERF__REQUEST__BODY_LIST && !p->o->topic) {
 		p->o->topic = arg;

@@ -194,7 +194,7 @@ const struct option_rule option_rules[] = {
 	{E, NEED("output force", "TOPIC=get"), "-o and --force are for schedule get"},
 	{E, EXCLUDE("json raw", "TOPIC=check TOPIC=run TOPIC=get"), "--json and --raw work only with `list`"},
 
-	{H|L|T|U|K|O|B|P|W, ONE_OF("json raw"), "--json and --raw are two forms; give one of them"},
+	{H|L|T|U|K|O|B|P|W|N, ONE_OF("json raw"), "--json and --raw are two forms; give one of them"},
 	{L, EXCLUDE("decode", "TOPIC all"), "--decode prints one raw code alone: leave out -a and the topic"},
 
 	{O, EXCLUDE("from=counters", "symfs vector-bits"), NEEDS_CODE "leave them out, or use --from code"},
@@ -259,15 +259,15 @@ const struct option_rule option_rules[] = {
 	{H, EXCLUDE("wall by=parallelism", "count metrics"), "wall time is of samples that stand for time: leave it out, or -c and -M"},
 	{F, EXCLUDE("wall", "count"), "wall time is of samples that stand for time: leave out --wall, or -c"},
 	{H|R, EXCLUDE("metrics", "EVENT"), "-M chooses the events that samples carry: leave it out, or -e"},
-	{R|H|F|X|A, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},
+	{R|H|F|X|A|N, EXCLUDE("overhead", "EVENT"), "the cost of events that you choose is not measured: leave out -e, or --overhead"},
 	{O|B|P, EXCLUDE("csv", "json raw"), "--csv, --json and --raw exclude each other"},
-	{R|H|F|S|O|B|P|W|X|A, CHECK(check_target)},
+	{R|H|F|S|O|B|P|W|X|A|N, CHECK(check_target)},
 	{S, EXCLUDE("interval", "REPEATS"), "-r prints the mean of whole runs and %s the parts of one run, so they cannot be combined"},
 	{S, NEED("REPEATS", "COMMAND for"), "-r repeats a command or a time: give -- CMD or --for"},
 	{S, EXCLUDE("interval", "json"), ONE_ANSWER},
 	{O, .when = {"interval", "json", "from=counters"}, .says = ONE_ANSWER},
 	{S, EXCLUDE("json", "REPEATS"), "--json prints the counts of one run and -r repeats it, so they cannot be combined"},
-	{R|H|F|O|B|P|W|X|A, CHECK(check_times)},
+	{R|H|F|O|B|P|W|X|A|N, CHECK(check_times)},
 	/* clang-format on */
 };
 

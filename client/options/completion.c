@@ -40,8 +40,8 @@ static const struct command {
 #define RUNS_ANYWHERE (COMMAND_BIT(RECORD) | COMMAND_BIT(STAT) | COMMAND_BIT(TOPDOWN))
 #define RUNS_BEHIND_DASHES                                                                         \
 	(COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |                   \
-		COMMAND_BIT(REPORT) | COMMAND_BIT(ROOFLINE) | COMMAND_BIT(BLOCKS) |                \
-		COMMAND_BIT(JOB) | COMMAND_BIT(PARALLEL))
+		COMMAND_BIT(REPORT) | COMMAND_BIT(TIMELINE) | COMMAND_BIT(ROOFLINE) |              \
+		COMMAND_BIT(BLOCKS) | COMMAND_BIT(JOB) | COMMAND_BIT(PARALLEL))
 
 /* Possible first arguments of a command, or their kind as value_kind gives it; NULL: anything. */
 static const char *argument_words(uint32_t command)

@@ -47,6 +47,14 @@ int options_push(struct parse *p, char **list, size_t *n, char *value);
 int options_choose_word(
 	struct parse *p, const char *what, const char *words, char *arg, char **ret_word);
 
+/* Is it a question about samples, of any number of recordings, of the store, or of what it measures itself? */
+static inline bool options_reads_samples(Mperf__Request__BodyCase command)
+{
+	return 1u << command &
+	       (COMMAND_BIT(HOTSPOTS) | COMMAND_BIT(FLAMEGRAPH) | COMMAND_BIT(EXPORT) |
+		       COMMAND_BIT(REPORT) | COMMAND_BIT(TIMELINE));
+}
+
 /* Possible first arguments of these commands. */
 #define JOB_TOPICS "run start end pin unpin report list"
 #define SCHEDULE_TOPICS "list check run get"

@@ -10,10 +10,7 @@
 int options_show_event(struct parse *p)
 {
 	struct options *o = p->o;
-	const bool reads = p->command == MPERF__REQUEST__BODY_HOTSPOTS ||
-			   p->command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
-			   p->command == MPERF__REQUEST__BODY_REPORT ||
-			   p->command == MPERF__REQUEST__BODY_EXPORT;
+	const bool reads = options_reads_samples(p->command);
 	const bool kept =
 		o->input || o->narrowing.since_ns || o->narrowing.until_ns ||
 		/* threads that wait are looked for along with samples, and need not be asked for */

@@ -44,18 +44,18 @@
 #define METRICS NAMES(sampling.metric, sampling.n_metrics, "metrics or groups, such as 'ipc,TopdownL1'")
 
 const struct option_row option_rows[] = {
-	{R|H|F|S|W|X|A, "all", 'a', NULL, FLAG(target.all), "measure the whole system"},
+	{R|H|F|S|W|X|A|N, "all", 'a', NULL, FLAG(target.all), "measure the whole system"},
 	{O,       "all", 'a', NULL, FLAG(target.all), "with --from counters: measure the whole system"},
 	{G,       "all", 'a', NULL, FLAG(target.all), "also show rows that are too small to be tested"},
 	{U,       "all", 'a', NULL, FLAG(target.all), "show all figures; without it, whether all is well"},
 	{L,       "all", 'a', NULL, FLAG(target.all), "also show events that do not count here, and why"},
 	{R,       "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with --since: save only these"},
 	{S|W,     "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start"},
-	{H|F|X|A,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with -i or --since: show only these"},
+	{H|F|X|A|N,   "pid", 'p', "N[,N]", PIDS, "measure these processes and what they start; with -i or --since: show only these"},
 	{O,       "pid", 'p', "N[,N]", PIDS, "only these processes; with --from counters: measure these and what they start"},
 	{B|P,     "pid", 'p', "N[,N]", PIDS, "only these processes"},
 	{T,       "pid", 'p', "N[,N]", PIDS, "only these processes and what they start"},
-	{R|H|F|S|T|W|X|A, "for", 0, "TIME", DURATION(target.for_ns), "stop after this time: 10s, 500ms, 2m"},
+	{R|H|F|S|T|W|X|A|N, "for", 0, "TIME", DURATION(target.for_ns), "stop after this time: 10s, 500ms, 2m"},
 	{R|S,     "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "event to measure, in perf's grammar; may be repeated (default: the best that works here)"},
 	{S,       "per-hart", 0, NULL, FLAG(per_hart), "show the counts of each hart separately"},
 	{S,       "per-process", 0, NULL, FLAG(per_process), "show metrics for each process, counted along with its samples"},
@@ -70,18 +70,18 @@ const struct option_row option_rows[] = {
 	{S,       "explain", 0, NULL, FLAG(explain), "also print the plan: which events are counted together, on which counters, and whether they take turns"},
 	{L,       "decode", 0, "RAW", STRING(decode, "a raw code, such as r22"), "print the fields of this raw code, such as r22 or 0x22, and their meaning on this machine's cores"},
 	{W,       "explain", 0, NULL, FLAG(explain), "also print each row's formula, inputs with their counts, passes, error and source"},
-	{H|F|X|A, "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event); waiting and waiting:KIND show waiting time, with CMD too"},
+	{H|F|X|A|N, "event", 'e', "EVENT", LIST(sampling.event, sampling.n_events), "measuring: event to sample, in perf's grammar, may be repeated; reading: the measured event whose counts are shown (default: the sampling event); waiting and waiting:KIND show waiting time, with CMD too"},
 	{T|C,     "event", 'e', "EVENT", STRING(narrowing.of_event, "an event"), "show this event instead of CPU time: waiting, for the time that threads waited, or waiting:lock, waiting:disk and so on"},
 	{O,       "for", 0, "TIME", DURATION(target.for_ns), "stop the measurement after this time: 10s, 500ms, 2m"},
 	{B|P,     "for", 0, "TIME", DURATION(target.for_ns), "stop CMD's measurement after this time: 10s, 500ms, 2m"},
 	{O,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99; with --from code: 999)"},
 	{P,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while CMD runs (default: 99)"},
-	{R|H|F|X|A, "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart (default: 999; with -a: 99)"},
+	{R|H|F|X|A|N, "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart (default: 999; with -a: 99)"},
 	{R|H|F|X|A, "count", 'c', "PERIOD", OWN(OPTION_PERIOD, sampling.period), "instead of -F: a sample every PERIOD occurrences of each event of -e (ns of a clock)"},
 	{T,       "freq", 'F', "HZ", NUMBER(sampling.hz, 1, HZ_MAX), "samples per second and hart while this runs (default: the daemon's rate for top)"},
-	{R|H|F|T|X|A, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
+	{R|H|F|T|X|A|N, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
 	{R|H|F|P|X|A, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "tables fp none", .optional = true), "how callers are found: tables[,BYTES] (default without -e), fp, none"},
-	{R|H|F|S|W|X|A, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
+	{R|H|F|S|W|X|A|N, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
 	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
 	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},
 	{E,       "force", 'f', NULL, FLAG(force), "get: overwrite a file that is not a recording"},
@@ -94,9 +94,9 @@ const struct option_row option_rows[] = {
 	{O,       "output", 'o', "FILE", STRING(output, "the name of a file"), "draw the plot into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json, --csv or --raw: write that"},
 	{W,       "output", 'o', "FILE", STRING(output, "the name of a file"), "draw the tree into this file: a page, or plain SVG if the name ends in .svg; - is stdout; with --json or --raw: write that"},
 	{S,       "output", 'o', "FILE", STRING(output, "the name of a file"), "write the figures to FILE instead of stderr"},
-	{H|L|D|T|U|K|B|P|M|C|G|J, "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write the answer to (default: stdout)"},
+	{H|L|D|T|U|K|B|P|M|C|G|J|N, "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write the answer to (default: stdout)"},
 	{R,       "force", 'f', NULL, FLAG(force), "overwrite a file that is not a recording"},
-	{H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A, "force", 'f', NULL, FLAG(force), "overwrite FILE of -o, whatever it is"},
+	{H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A|N, "force", 'f', NULL, FLAG(force), "overwrite FILE of -o, whatever it is"},
 	{S,       "repeat", 'r', "N", NUMBER(repeat, 1, REPEATS_MAX), "run CMD N times; print the mean and the spread"},
 	{S,       "interval", 'I', "TIME", INTERVAL, "print the counts every TIME: 500ms, 2s; a number alone is in milliseconds"},
 	{T,       "interval", 'I', "TIME", INTERVAL, "time between frames, 100ms to 60s (default: 1s); a number alone is in milliseconds"},
@@ -108,7 +108,7 @@ const struct option_row option_rows[] = {
 	{T,       "frames", 'n', "N", NUMBER(frames, 1, UINT32_MAX), "exit after N frames, as top(1) does"},
 	{O|B|W,   "frames", 0, "N", NUMBER(frames, 1, UINT32_MAX), "exit after N frames"},
 	{T,       "batch", 'b', NULL, FLAG(batch), "print frames as text, even on a terminal"},
-	{H|F|X|A,   "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording; of several, or of those in a folder, the sum"},
+	{H|F|X|A|N,   "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording; of several, or of those in a folder, the sum"},
 	{D,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording"},
 	{W,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "show what this recording counted"},
 	{O,       "input", 'i', "FILE", OWN(OPTION_INPUT, input), "read this recording, or the file that a program wrote for MPERF_OUTPUT; given two, draw how loops moved from the first to the second"},
@@ -122,6 +122,7 @@ const struct option_row option_rows[] = {
 	{H,       "callees", 0, "FUNCTION", STRING(callees, "the name of a function"), "show what this function calls, in all places"},
 	{H,       "min-share", 0, "SHARE", SHARE(min_share_ppm), "with --tree, --callers, --callees: leave out what has less than this share of all (default: 1%)"},
 	{H,       "sort", 0, "COLUMN", WORD(sort, "self total samples"), "sort rows by self (default), total or samples"},
+	{N,       "by", 0, "WHAT", WORD(by, "process hart job"), "process (default), hart, job"},
 	{H|F,     "wall", 0, NULL, FLAG(wall), "show wall time: each moment counts once, and is shared among the harts that worked in it"},
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},
 	{P,       "by", 0, "WHAT", WORD(by, "region thread place wait loop function"), "region (default), thread, place, wait, loop, function"},
@@ -137,6 +138,7 @@ const struct option_row option_rows[] = {
 	{O,       "two-phase", 0, NULL, FLAG(two_phase), "run CMD three times: for times, with counting, and for times again to estimate errors; leave out loops that ran differently"},
 	{B,       "interval", 'I', "TIME", INTERVAL, "split time into intervals of TIME, 100ms to 1h; a number alone is in milliseconds"},
 	{B,       "every", 0, "TIME", INTERVAL, "as --interval"},
+	{N,       "every", 0, "TIME", INTERVAL, "length of a stretch, 10ms to 1d (default: as fits the screen, or 100 stretches); a number alone is in milliseconds"},
 	{C|G,     "by", 0, "WHAT", WORD(by, "function module process cgroup line loop"), "function (default), module, process, cgroup, line, loop"},
 	{C|G,     "baseline", 0, "RUNS", LIST(baseline, n_baselines), "the side to compare with: a recording, a folder of *.mprf, a pattern in quotes, or jobs of the store by their labels; may be repeated"},
 	{C|G,     "candidate", 0, "RUNS", LIST(candidate, n_candidates), "the side to compare with the baseline; may be repeated"},
@@ -157,37 +159,38 @@ const struct option_row option_rows[] = {
 	{T,       "by", 0, "WHAT", WORD(by, "function module process thread cgroup job"), "function (default), module, process, thread, cgroup, job"},
 	{R,       "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "with --since: save only processes of this name; may be repeated"},
 	{R,       "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "with --since: save only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|O|B|P|C|G|X|A, "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "only processes of this name; may be repeated"},
-	{H|F|T|C|G|X|A, "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
-	{H|F|T|C|G|O|B|P|X|A, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "only jobs with this label, whose value may have * and ?; may be repeated"},
+	{H|F|T|O|B|P|C|G|X|A|N, "comm", 0, "NAME", LIST(narrowing.comm, narrowing.n_comms), "only processes of this name; may be repeated"},
+	{H|F|T|C|G|X|A|N, "cgroup", 0, "PATH", LIST(narrowing.cgroup, narrowing.n_cgroups), "only this cgroup, or all below it if the path ends in /; may be repeated"},
+	{H|F|T|C|G|O|B|P|X|A|N, "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "only jobs with this label, whose value may have * and ?; may be repeated"},
 	{R,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "a label that all processes have in the recording; with --since: save only jobs with this label; may be repeated"},
 	{J,       "label", 0, "KEY=VALUE", OWN(OPTION_LABEL, narrowing.label), "run, start: a label of the job; report: only jobs with this label; may be repeated"},
 	{J,       "pin", 0, "SELECTION", STRING(pin, NULL, .optional = true), "run: keep the job's samples beyond keep-windows; with --keep, SELECTION says of which jobs (default: this one)"},
 	{J,       "keep", 0, "N", NUMBER(keep, 1, KEEP_MAX), "pin, run --pin: keep the latest N jobs of the selection, and unpin earlier ones (default: keep all until job unpin)"},
 	{J,       "pid", 'p', "N", PIDS, "start, end: this process (default: the one that runs mperfctl)"},
-	{H|F|T|C|G|X|A, "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "only these harts: 0-3,7"},
-	{H|F|O|B|P|X|A, "since", 0, "TIME", TIME(narrowing.since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
-	{H|F|O|B|P|X|A, "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
+	{H|F|T|C|G|X|A|N, "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "only these harts: 0-3,7"},
+	{H|F|O|B|P|X|A|N, "since", 0, "TIME", TIME(narrowing.since_ns), "only from this time: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\"; without -i, from the service's store"},
+	{H|F|O|B|P|X|A|N, "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
 	{R,       "since", 0, "TIME", TIME(narrowing.since_ns), "measure nothing: save what the service has kept from this time on: 10:30, yesterday, \"2026-11-21 10:00\", -5m, \"2 weeks ago\""},
 	{R,       "until", 0, "TIME", TIME(narrowing.until_ns), "with --since: only until this time, in the same form"},
 	{H|O|P|C|G, "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: 30; 0: all)"},
 	{W,       "since", 0, "TIME", TIME(narrowing.since_ns), "show what the service counted from this time on (topdown-groups in mperf.conf): -1h, 10:30, yesterday"},
 	{W,       "until", 0, "TIME", TIME(narrowing.until_ns), "only until this time, in the same form"},
 	{W,       "cpu", 0, "LIST", OWN(OPTION_CPUS, target.cpu), "with -i or --since: only these harts: 0-3,7"},
+	{N,       "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows, and one for all others (default: 30; 0: all)"},
 	{B,       "limit", 'n', "N", NUMBER(limit, 0, UINT32_MAX), "at most N rows (default: all)"},
 	{T,       "limit", 0, "N", NUMBER(limit, 0, UINT32_MAX), "rows per frame (default: 30 as text, 200 on a screen, to scroll)"},
 	{H|C|G,   "inlined", 0, NULL, FLAG(inlined), "show inlined functions separately"},
 	{F,       "diff", 0, "FILE", STRING(earlier, "the name of a recording"), "colour boxes by how their share differs from that in this recording"},
 	{F,       "folded", 0, NULL, FLAG(folded), "write folded stacks for other tools, to stdout unless -o"},
 	{F|O|A,     "title", 0, "TEXT", STRING(title, NULL), "the page's title"},
-	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E, "json", 0, NULL, FLAG(look.json), "answer in JSON"},
+	{H|S|L|D|U|K|O|B|P|M|W|C|G|J|E|N, "json", 0, NULL, FLAG(look.json), "answer in JSON"},
 	{O|B|P,   "csv", 0, NULL, FLAG(look.csv), "answer as comma-separated values, all columns"},
 	{T,       "json", 0, NULL, FLAG(look.json), "print each frame as one line of JSON"},
-	{H|L|T|U|K|O|B|P|W|C|G|J|E, "raw", 0, NULL, FLAG(look.raw), "plain numbers without units, separated by tabs"},
-	{H|L|D|T|U|K|O|B|P|W|C|G|J|E, "no-color", 0, NULL, FLAG(look.no_color), "no colours (same as setting NO_COLOR)"},
+	{H|L|T|U|K|O|B|P|W|C|G|J|E|N, "raw", 0, NULL, FLAG(look.raw), "plain numbers without units, separated by tabs"},
+	{H|L|D|T|U|K|O|B|P|W|C|G|J|E|N, "no-color", 0, NULL, FLAG(look.no_color), "no colours (same as setting NO_COLOR)"},
 	{S,       NULL, 'x', "SEPARATOR", STRING(separator, "a separator, such as ,"), "print fields with this between them, as perf stat -x does"},
-	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A|E, "quiet", 'q', NULL, OWN_NONE(OPTION_QUIET), "print no notes on stderr, only errors"},
-	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A|E, "help", 'h', NULL, OWN_NONE(OPTION_HELP), "show this help"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A|E|N, "quiet", 'q', NULL, OWN_NONE(OPTION_QUIET), "print no notes on stderr, only errors"},
+	{R|H|F|S|L|D|T|U|K|O|B|P|M|W|C|G|J|X|A|E|N, "help", 'h', NULL, OWN_NONE(OPTION_HELP), "show this help"},
 };
 /* clang-format on */
 const size_t n_option_rows = sizeof(option_rows) / sizeof(*option_rows);
@@ -240,18 +243,29 @@ const struct command_text *command_text(int command)
 	static const struct command_text report = {
 		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
 		.says = "Write one self-contained page: a timeline in which a range is dragged, "
-			"flame "
-			"graph, call tree and functions of it, by CPU time and waiting. Without -i "
-			"and "
-			"without anything to measure, ./mperf.mprf is read; with --since or "
-			"--until, or "
-			"if there is no such file, the service's store (the last hour unless "
-			"--since).",
+			"flame graph, call tree and functions of it, by CPU time and waiting. "
+			"Without -i and without anything to measure, ./mperf.mprf is read; with "
+			"--since or --until, or if there is no such file, the service's store (the "
+			"last hour unless --since).",
 		.examples = "Examples:\n"
 			    "  mperfctl report -- ./program\n"
 			    "  mperfctl report -i run.mprf -o run.html\n"
 			    "  mperfctl report --since -20m --comm cc1 -o build.html\n"
 			    "  mperfctl report -a --for 10s -o machine.html\n",
+	};
+	static const struct command_text timeline = {
+		.arguments = "[-i FILE | -a | --pid N[,N] | -- CMD...]",
+		.says = "Show how busy each process, hart or job was over time, a line each, and "
+			"when something was lost. Without -i and without anything to measure, "
+			"./mperf.mprf is read; with --since or --until, or if there is no such "
+			"file, the service's store (the last hour unless --since).",
+		.examples = "Examples:\n"
+			    "  mperfctl timeline -- make -j8\n"
+			    "  mperfctl timeline -i run.mprf\n"
+			    "  mperfctl timeline --since -10m --by hart\n"
+			    "  mperfctl timeline --since -1h --label job=build --every 10s\n"
+			    "  mperfctl timeline -i run.mprf -e waiting:disk\n"
+			    "  mperfctl timeline --since -5m --every 1s --json\n",
 	};
 	static const struct command_text export = {
 		.arguments = "--as FORMAT [-i FILE | -a | --pid N[,N] | -- CMD...]",

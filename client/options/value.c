@@ -241,6 +241,7 @@ static int take_interval(struct parse *p, const struct option_row *row, char *ar
 	} ranges[] = {
 		{COMMAND_BIT(STAT), 1, 86400000, "1ms to 1d"},
 		/* the daemon's shortest window; how far back queries look by default */
+		{COMMAND_BIT(TIMELINE), 10, 86400000, "10ms to 1d"},
 		{COMMAND_BIT(BLOCKS), 100, 3600000, "100ms to 1h"},
 		/* nobody reads faster */
 		{UINT32_MAX, 100, 60000, "100ms to 60s"},
@@ -326,13 +327,6 @@ static int take_label(struct parse *p, const struct option_row *row, char *arg)
 	return options_push(p, p->o->narrowing.label, &p->o->narrowing.n_labels, arg);
 }
 
-static bool adds_inputs(int command)
-{
-	return command == MPERF__REQUEST__BODY_HOTSPOTS ||
-	       command == MPERF__REQUEST__BODY_FLAMEGRAPH ||
-	       command == MPERF__REQUEST__BODY_EXPORT || command == MPERF__REQUEST__BODY_REPORT;
-}
-
 /* roofline takes two inputs, questions about samples any number. */
 static int take_input(struct parse *p, const struct option_row *row, char *arg)
 {
@@ -344,10 +338,12 @@ static int take_input(struct parse *p, const struct option_row *row, char *arg)
 		return options_wrong(p, "-i takes at most two files here, not '%.100s' too", arg);
 	if (compares)
 		p->o->earlier = p->o->input;
-	else if (!adds_inputs(p->command) && p->o->input)
+	else if (!options_reads_samples(p->command) && p->o->input)
 		return options_wrong(p, "-i takes one file here, not '%.100s' too", arg);
 	p->o->input = arg;
-	return adds_inputs(p->command) ? options_push(p, p->o->inputs, &p->o->n_inputs, arg) : 0;
+	return options_reads_samples(p->command)
+		       ? options_push(p, p->o->inputs, &p->o->n_inputs, arg)
+		       : 0;
 }
 
 static int take_quiet(struct parse *p, const struct option_row *row, char *arg)

@@ -29,6 +29,17 @@ static json_t *json_number(double value)
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *json_series(const Mperf__Series *s)
+{
+	json_t *array = json_array();
+	for (size_t i = 0; i < s->n_value; i++)
+		if (json_array_append_new(array, json_number(s->value[i])) < 0) {
+			json_decref(array);
+			return NULL;
+		}
+	return array;
+}
+
 static json_t *json_value(const Mperf__Value *v)
 {
 	switch (v->is_case) {
@@ -38,6 +49,8 @@ static json_t *json_value(const Mperf__Value *v)
 		return json_integer(v->integer);
 	case MPERF__VALUE__IS_REAL:
 		return json_number(v->real);
+	case MPERF__VALUE__IS_SERIES:
+		return json_series(v->series);
 	default:
 		return json_null();
 	}

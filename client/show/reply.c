@@ -290,7 +290,7 @@ const char *reply_text(const struct reply *r, size_t row, int column)
 bool reply_number(const struct reply *r, size_t row, int column, double *ret_number)
 {
 	const Mperf__Value *v = reply_value(r, row, column);
-	if (!v || v->is_case == MPERF__VALUE__IS_TEXT)
+	if (!v || (v->is_case != MPERF__VALUE__IS_REAL && v->is_case != MPERF__VALUE__IS_INTEGER))
 		return false;
 	*ret_number = v->is_case == MPERF__VALUE__IS_REAL ? v->real : (double)v->integer;
 	return true;

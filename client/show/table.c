@@ -7,6 +7,7 @@
 #include "client/show/table.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -85,6 +86,24 @@ static char *time_dup(const char *iso)
 	return text;
 }
 
+/* "0.5 - 1" */
+static char *series_dup(const Mperf__Series *s)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return NULL;
+	for (size_t i = 0; i < s->n_value; i++) {
+		fputs(i ? " " : "", f);
+		if (isfinite(s->value[i]))
+			fprintf(f, "%.6g", (double)s->value[i]);
+		else
+			fputc('-', f);
+	}
+	return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
 char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
 {
 	char text[UNIT_TEXT_BYTES] = "-";
@@ -93,6 +112,8 @@ char *table_cell(const Mperf__Value *v, Mperf__Unit unit, bool raw)
 		return time_dup(v->text);
 	if (v->is_case == MPERF__VALUE__IS_TEXT)
 		return escape_terminal_dup(v->text);
+	if (v->is_case == MPERF__VALUE__IS_SERIES)
+		return series_dup(v->series);
 	if (v->is_case == MPERF__VALUE__IS_INTEGER) {
 		if (unit == MPERF__UNIT__UNIT_ADDRESS)
 			snprintf(text, sizeof(text), "0x%llx", (unsigned long long)v->integer);

@@ -224,6 +224,8 @@ int window_add(struct window *w, struct stack_tree *t, const struct attribution 
 		row->is_offcpu = a->is_offcpu;
 	}
 	r = reserve_reads(row, a);
+	if (r == 0)
+		r = seconds_add(&w->seconds, a, w->start_ns);
 	if (r)
 		return r;
 
@@ -264,10 +266,15 @@ void window_clear(struct window *w)
 	free(w->ended);
 	free(w->moment);
 	loop_window_clear(&w->loops);
+	seconds_clear(&w->seconds);
 	if (w->pool)
 		quota_give(w->pool, w->pool_uid, (uint64_t)w->n_rows * WINDOW_ROW_BYTES);
 	*w = (struct window){
-		.pool = w->pool, .pool_uid = w->pool_uid, .keeps_moments = w->keeps_moments};
+		.pool = w->pool,
+		.pool_uid = w->pool_uid,
+		.keeps_moments = w->keeps_moments,
+		.seconds.are_kept = w->seconds.are_kept,
+	};
 }
 
 void window_keep(const struct window *w, struct sweep *s)

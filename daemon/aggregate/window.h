@@ -8,6 +8,7 @@
  */
 
 #include "daemon/aggregate/loop_window.h"
+#include "daemon/aggregate/seconds.h"
 #include "daemon/attribute/attribute.h"
 
 struct sweep;
@@ -113,6 +114,7 @@ struct window {
 	bool keeps_moments;       /* set by the owner */
 	struct window_moment *moment;
 	uint32_t n_moments, size_moments;
+	struct seconds seconds;   /* its owner sets are_kept */
 	struct window_time *time; /* a thread may have several */
 	uint32_t n_times, size_times;
 	struct task **
@@ -139,5 +141,5 @@ int window_add_time(struct window *w, const struct window_time *time);
 int window_add_ended(struct window *w, struct task *process);
 /* Mark the tasks of all rows for a sweep (attribute/sweep.h): they are needed until the window is cleared. */
 void window_keep(const struct window *w, struct sweep *s);
-/* It keeps its pool, and whether it keeps moments. */
+/* It keeps its pool, and whether it keeps moments and seconds. */
 void window_clear(struct window *w);

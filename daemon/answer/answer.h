@@ -22,12 +22,23 @@ struct answer_column {
 };
 
 struct answer_value {
-	enum { ANSWER_ABSENT, ANSWER_TEXT, ANSWER_INTEGER, ANSWER_REAL, ANSWER_TIME } kind;
+	enum {
+		ANSWER_ABSENT,
+		ANSWER_TEXT,
+		ANSWER_INTEGER,
+		ANSWER_REAL,
+		ANSWER_TIME,
+		ANSWER_SERIES
+	} kind;
 	union {
 		/* borrowed for the call; need not be UTF-8: the receiver repairs it */
 		const char *text;
 		int64_t integer; /* also of a time: CLOCK_REALTIME, ns */
 		double real;
+		struct answer_series {
+			const float *value; /* n; NAN: not known. Borrowed for the call */
+			size_t n;
+		} series;
 	};
 };
 

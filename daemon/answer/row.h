@@ -72,6 +72,12 @@ static inline struct answer_value cell_time(int64_t realtime_ns)
 		       : cell_absent();
 }
 
+static inline struct answer_value cell_of_series(struct answer_series series)
+{
+	return (struct answer_value){.kind = ANSWER_SERIES, .series = series};
+}
+
+#define cell_series(series) cell_of_series(series)
 #define cell_count(n) cell_number(n)
 #define cell_ns(n) cell_number(n)
 #define cell_bytes(n) cell_number(n)

@@ -217,6 +217,22 @@ static const char *time_text(int64_t realtime_ns, char text[static 40])
 	return text;
 }
 
+static int series_set(Mperf__Value *to, const struct answer_series *from)
+{
+	Mperf__Series *series = malloc(sizeof(*series));
+	if (!series)
+		return -ENOMEM;
+	mperf__series__init(series);
+	to->series = series;
+	to->is_case = MPERF__VALUE__IS_SERIES;
+	series->value = calloc(from->n + 1, sizeof(*series->value));
+	if (!series->value)
+		return -ENOMEM;
+	memcpy(series->value, from->value, from->n * sizeof(*series->value));
+	series->n_value = from->n;
+	return 0;
+}
+
 static int value_set(Mperf__Value *to, const struct answer_value *from)
 {
 	char time[40];
@@ -241,6 +257,8 @@ static int value_set(Mperf__Value *to, const struct answer_value *from)
 		to->real = from->real;
 		to->is_case = MPERF__VALUE__IS_REAL;
 		break;
+	case ANSWER_SERIES:
+		return series_set(to, &from->series);
 	case ANSWER_ABSENT:
 		break;
 	}

@@ -48,6 +48,8 @@ const struct field_limit field_limits[] = {
 		"Sum up fewer of them."},
 	{"mperf.FlamegraphRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
 		"Sum up fewer of them."},
+	{"mperf.TimelineRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
+		"Sum up fewer of them."},
 	{"mperf.ExportRequest", "path", COMPARE_SIDE_MAX, true, "recordings",
 		"Sum up fewer of them."},
 	/* each looks through all labels of the store */

@@ -152,7 +152,7 @@ static int begin_flush(struct recording *g, uint64_t end_ns)
 		return r;
 	g->writing = g->window;
 	g->flush.window = &g->writing;
-	g->window = (struct window){.start_ns = end_ns, .keeps_moments = !g->live};
+	g->window = recording_window(g, end_ns);
 	g->is_writing = true;
 	return write_on(g, RECORDING_STEP_ROWS);
 }

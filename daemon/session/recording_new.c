@@ -54,8 +54,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 	uname(&name);
 
 	uint64_t now = o->start_ns ? o->start_ns : clock_ns(CLOCK_MONOTONIC);
-	g->window.start_ns = now;
-	g->window.keeps_moments = !o->live;
+	g->window = recording_window(g, now);
 	recording_sum_losses(g);
 	struct segment_meta meta = {
 		.boot_id = boot_id,

@@ -67,6 +67,13 @@ void recording_sum_losses(struct recording *g);
 /* Samples per second and hart that it takes now, at most. */
 uint32_t recording_rate(const struct recording *g);
 
+/* An empty window. The service's have no moments, but seconds. */
+static inline struct window recording_window(const struct recording *g, uint64_t start_ns)
+{
+	return (struct window){
+		.start_ns = start_ns, .keeps_moments = !g->live, .seconds.are_kept = g->live};
+}
+
 /* Its tap on the walk. */
 struct tap recording_tap(struct recording *g);
 

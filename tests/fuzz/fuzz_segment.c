@@ -14,6 +14,7 @@
 #include "daemon/query/loops/blocks.h"
 #include "daemon/query/loops/roofline.h"
 #include "daemon/query/processes/report.h"
+#include "daemon/query/samples/timeline.h"
 #include "daemon/store/segment/trailer.h"
 #include "tests/fuzz/mutate.h"
 
@@ -111,6 +112,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			&answer, &error);
 	query_report(&source, 1, &(struct query_question){.limit = 3, .filter = &all},
 		&(struct report_of){.says = "run", .is_recording = true}, &answer, &error);
+	static const enum query_by lines[] = {QUERY_BY_HART, QUERY_BY_PROCESS, QUERY_BY_JOB};
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		query_timeline(&source, 1,
+			&(struct query_question){
+				.by = lines[i], .limit = 3, .filter = i ? &all : &some},
+			&(struct timeline_of){.every_ns = i ? 0 : 1000000000}, &answer, &error);
 	query_flamegraph(&source, 1, &all, &answer, &error);
 	query_flamegraph(&source, 1, &wall, &answer, &error);
 	query_flamegraph(&source, 1, &some, &answer, &error);

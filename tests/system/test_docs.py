@@ -235,6 +235,7 @@ def test_the_options_of_a_page_are_those_of_the_helps_that_it_describes(build):
     of_all = {"-h", "-?", "--help", "--usage", "-V", "--version"}
     for name, programs in (("mperfctl.1", [[ctl, c] for c in commands()]),
                            ("mperfctl-gate.1", [[ctl, "gate"], [ctl, "diff"]]),
+                           ("mperfctl-timeline.1", [[ctl, "timeline"]]),
                            ("mperfctl-schedule.1", [[ctl, "schedule"]]),
                            ("mperfd.8", [[build / "mperfd"]]),
                            ("mperf-platform-check.1", [[build / "mperf-platform-check"]])):

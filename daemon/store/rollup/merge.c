@@ -139,6 +139,22 @@ static int write_window(struct merge *m)
 	return outcome;
 }
 
+/* Sums of minutes and hours have no seconds. Files of earlier versions do not, either. */
+static int write_seconds(struct merge *m)
+{
+	int64_t is_there = 0;
+	m->side = MERGE_THEIRS;
+	int outcome = m->rollup->tier == TIER_WINDOW
+			      ? merge_number(m,
+					"SELECT 1 FROM source.sqlite_schema WHERE name = 'second'",
+					&is_there)
+			      : 0;
+	if (outcome != 0 || !is_there)
+		return outcome;
+	outcome = merge_section(m, "seconds_taken", MERGE_THEIRS);
+	return outcome == 0 ? merge_section(m, "seconds", MERGE_MAIN) : outcome;
+}
+
 /* Pass over a window that an extract does not take. */
 static int pass_window(struct merge *m, int64_t highest)
 {
@@ -171,6 +187,8 @@ static int take_window(struct merge *m, int64_t highest)
 		outcome = merge_number(m, "SELECT count(*) FROM temp.tally", &n);
 	if (outcome == 0 && has)
 		outcome = write_window(m);
+	if (outcome == 0 && has)
+		outcome = write_seconds(m);
 	if (outcome == 0)
 		outcome = merge_section(m, "end", MERGE_MAIN);
 	m->base += n;

@@ -19,7 +19,7 @@
 -- takes(task): an extract takes the samples of this task of the source, by id.
 --
 -- Parameters: :tier 0 window (an extract), 1 minute, 2 hour; :only the job of an extract, NULL: any; :narrow 1: it takes
--- only some tasks; :hide 1: code of the kernel becomes one function (extract.h).
+-- only some tasks; :hide 1: code of the kernel becomes one function (extract.h); :seconds the most of a window.
 
 -- [make] main
 CREATE TEMP TABLE member (id INTEGER PRIMARY KEY, process INTEGER, taken INTEGER);
@@ -39,6 +39,7 @@ CREATE TEMP TABLE light (at INTEGER PRIMARY KEY, sum, tally, coarse);
 CREATE TEMP TABLE moved (sum INTEGER PRIMARY KEY, into_sum, place);
 CREATE TEMP TABLE lost (hart, cause, count);
 CREATE TEMP TABLE loss (hart, cause, count);
+CREATE TEMP TABLE second (hart, task, at);
 CREATE TEMP TABLE frame (row INTEGER PRIMARY KEY, offset);
 CREATE TEMP TABLE place (frame, depth, function, source, line, inlined, payer);
 CREATE TEMP TABLE found (file INTEGER PRIMARY KEY, state, has_symbols, has_debug);
@@ -316,6 +317,20 @@ INSERT INTO main.sample SELECT :base + at, :window, hart, coalesce(task_give(tas
 INSERT INTO main.reading SELECT :base + (at_event >> 8), at_event & 255, value, CASE WHEN NOT whole THEN enabled_ns END,
 	CASE WHEN NOT whole AND running_ns <> enabled_ns THEN running_ns END FROM temp.counted ORDER BY at_event;
 INSERT INTO main.loss SELECT :window, * FROM temp.loss;
+
+-- An extract has the seconds of the processes that it takes, and those of harts only if it takes all tasks.
+-- [seconds_taken] source
+INSERT INTO temp.second SELECT hart, task_of(task), CAST(substr(at, 1, :seconds) AS BLOB) FROM source.second
+	WHERE window BETWEEN :first AND :last AND typeof(hart) = 'integer' AND typeof(task) = 'integer' AND typeof(at) = 'blob'
+	AND CASE WHEN hart < 0 THEN task_of(task) > 0 AND takes(task)
+		ELSE task = 0 AND hart < :harts AND NOT :narrow AND :only IS NULL END;
+INSERT INTO temp.second SELECT -1, 0, CAST(at AS INTEGER) FROM source.second
+	WHERE window BETWEEN :first AND :last AND hart = -1 AND task = 0 AND NOT :narrow AND :only IS NULL;
+
+-- [seconds] main
+INSERT OR IGNORE INTO main.second SELECT :window, hart, coalesce(task_row(task), 0), at FROM temp.second
+	WHERE task = 0 OR task_row(task) NOTNULL;
+DELETE FROM temp.second;
 
 -- Keep the heaviest rows of loops, and add up the others of each task to the function '[other]'. Entries of an
 -- uncounted callee (kind 5) are calls, and do not count as entries of '[other]'.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/aggregate/seconds.h"
 #include "daemon/sampler/stream.h"
 #include "daemon/store/rollup/merge.h"
 
@@ -82,6 +83,7 @@ static void bind(struct merge *m, sqlite3_stmt *st)
 		{":hour_loops", ROLLUP_HOUR_LOOPS}, {":harts", HARTS_MAX},
 		{":metrics", MERGE_METRICS_MAX}, {":sample_bytes", SHARE_SAMPLE_BYTES},
 		{":reading_bytes", SHARE_READING_BYTES}, {":hide", m->rollup->hide_kernel},
+		{":seconds", SECONDS_MAX},
 		{":narrow", m->rollup->choice && m->rollup->choice->task}};
 	for (int i = 1; i <= sqlite3_bind_parameter_count(st); i++) {
 		const char *name = sqlite3_bind_parameter_name(st, i);

@@ -60,6 +60,7 @@ static const char *const statement_text[N_SEGMENT_STATEMENTS] = {
 		"ready_ns = ready_ns + excluded.ready_ns, unsplit_ns = unsplit_ns + "
 		"excluded.unsplit_ns",
 	[INSERT_MOMENT] = "INSERT INTO moment VALUES (?, ?)",
+	[INSERT_SECOND] = "INSERT INTO second VALUES (?, ?, ?, ?)",
 	[INSERT_LOSS] = ("INSERT INTO loss VALUES (?, ?, ?, ?) "
 			 "ON CONFLICT DO UPDATE SET count = count + excluded.count"),
 	[INSERT_LOOP_SITE] = "INSERT INTO loop_site VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -260,8 +260,11 @@ static bool is_added(sqlite3_stmt *file, bool has_row, sqlite3_stmt *ours)
 	const char *table = (const char *)sqlite3_column_text(ours, 2);
 	const char *there = has_row ? (const char *)sqlite3_column_text(file, 2) : NULL;
 
-	return table && (strcmp(table, "thread_time") == 0 || strcmp(table, "moment") == 0) &&
-	       (!there || strcmp(there, table) != 0);
+	static const char *const added[] = {"moment", "second", "thread_time"};
+	size_t i = 0;
+	while (i < sizeof(added) / sizeof(*added) && !(table && strcmp(table, added[i]) == 0))
+		i++;
+	return i < sizeof(added) / sizeof(*added) && (!there || strcmp(there, table) != 0);
 }
 
 /* 0 the same; 1 not ours; an SQLite result code, negated. */

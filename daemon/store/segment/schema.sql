@@ -236,6 +236,19 @@ CREATE TABLE moment (
 	at BLOB NOT NULL
 );
 
+-- How the time of harts and processes was spread over a window, in the service's windows: a byte for each second from the
+-- window's start, in proportion to the time that the hart was busy, or the process ran, in it. 255 is the second with the
+-- most; seconds of 0 at the end are left out. What has no row here was spread evenly, by a tenth of a second in each
+-- second. A row with neither a hart nor a process says for how many processes there was no room: `at` is their number.
+-- Recordings have moments instead. A file of an earlier version has no such table.
+CREATE TABLE second (
+	window INTEGER NOT NULL,
+	hart INTEGER NOT NULL,              -- -1: of a process
+	task INTEGER NOT NULL,              -- a process; 0: of a hart
+	at BLOB NOT NULL,
+	PRIMARY KEY (window, hart, task)
+) WITHOUT ROWID;
+
 -- What was lost or could not be done, by hart and cause.
 CREATE TABLE loss (
 	window INTEGER NOT NULL,

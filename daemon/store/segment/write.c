@@ -230,6 +230,8 @@ static int end_window(struct segment *g, const struct segment_flush *f)
 {
 	int r = segment_write_moments(g);
 	if (r == 0)
+		r = segment_write_seconds(g, f);
+	if (r == 0)
 		r = write_times(g, f);
 	if (r == 0)
 		r = segment_write_names(g, f);

@@ -102,6 +102,7 @@ enum segment_statement {
 	INSERT_READING,
 	INSERT_THREAD_TIME,
 	INSERT_MOMENT,
+	INSERT_SECOND,
 	INSERT_LOSS,
 	INSERT_LOOP_SITE,
 	INSERT_LOOP_METRIC,
@@ -258,6 +259,9 @@ int segment_begin_moments(struct segment *g, const struct window *w);
 int segment_take_moments(struct segment *g, const struct window_row *row);
 int segment_write_moments(struct segment *g);
 void segment_clear_moments(struct segment *g);
+
+/* seconds.c: the seconds of the window's harts and processes, after its last row. As the other writers. */
+int segment_write_seconds(struct segment *g, const struct segment_flush *f);
 
 /* --- create.c --------------------------------------------------------------------------------- */
 

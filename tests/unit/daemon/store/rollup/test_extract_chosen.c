@@ -394,3 +394,59 @@ TEST(a_source_that_is_skipped_fails_or_is_damaged_leaves_the_others_as_they_are)
 	of.broken = NULL;
 	ck_assert_int_eq(extract_as(&of), ROLLUP_SOURCE_BROKEN);
 }
+
+/* Two users, each busy in another second of one window. */
+static void made_seconds(void)
+{
+	stored_begin_clock(&s);
+	s.window.seconds.are_kept = true;
+	for (int i = 0; i < 2; i++) {
+		struct task *t = stored_task(&s, 100 + i, 100 + i, i ? "theirs" : "mine");
+		t->uid = 1000 + (uid_t)i;
+		if (i == 0)
+			stored_label(&s, t, MINE);
+		for (uint64_t k = 0; k < 50; k++)
+			stored_add(&s, &(struct stored_sample){.task = t,
+					       .time_ns = (uint64_t)(2 + i) * SECOND + k * 10 * MS +
+							  10 * MS});
+	}
+	ck_assert_int_eq(stored_flush(&s, 0, 6 * SECOND), 0);
+	stored_seal(&s);
+	ck_assert_str_eq(
+		stored_string(s.db, "SELECT group_concat(hart || ':' || hex(at)) FROM second"),
+		"-1:0000FF,-1:000000FF,0:0000FFFF");
+}
+
+TEST(seconds_are_of_the_chosen_processes_and_of_no_hart)
+{
+	made_seconds();
+	struct extract_choice choice = of_user(1000);
+	struct extract e = {0};
+	extract_choice(&choice, &e);
+	ck_assert_str_eq(stored_string(extracted,
+				 "SELECT group_concat(s.hart || ':' || comm || ':' || hex(at)) "
+				 "FROM second s JOIN task t ON t.id = s.task"),
+		"-1:mine:0000FF");
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM second"), 1);
+}
+
+TEST(seconds_of_harts_stay_where_all_is_chosen)
+{
+	made_seconds();
+	struct extract_choice choice = {0};
+	struct extract e = {0};
+	extract_choice(&choice, &e);
+	is_the_same(
+		"SELECT group_concat(hart || ':' || coalesce(comm, '') || ':' || hex(at)) FROM "
+		"(SELECT * FROM second s LEFT JOIN task t ON t.id = s.task ORDER BY hart, comm)");
+}
+
+TEST(seconds_of_a_job_are_its_own)
+{
+	made_seconds();
+	struct extract_choice choice = {0};
+	struct extract e = {.uid = 1000, .labels = MINE};
+	extract_choice(&choice, &e);
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM second"), 1);
+	ck_assert_str_eq(stored_string(extracted, "SELECT hex(at) FROM second"), "0000FF");
+}
