@@ -173,13 +173,13 @@ int record_options(struct request *q, const Mperf__RecordRequest *m, struct even
 {
 	struct walk_options o = walk_options_of(q, m);
 	int r = sampler_options_fill(q, m, &o.sampler);
-	if (r == 0)
-		r = record_events(q, m, events);
-	if (r == 0 && m->wakers && events->n_events > 0)
+	if (r == 0 && m->wakers && m->n_event + m->n_metric > 0)
 		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
 			    "Leave -e and -M out, or --wakers.",
 			    "wakers are recorded with the default events only")
 			    ?: 1;
+	if (r == 0)
+		r = record_events(q, m, events);
 	if (r == 0)
 		r = read_period(q, m, events, &o.sampler);
 	if (r == 0)
