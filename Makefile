@@ -219,7 +219,7 @@ $(BUILD)/gen/%.o: $(BUILD)/gen/%.c | $(BUILD)/gen/all
 # --- what is generated: messages, and texts that become string literals -----------------------
 
 TEXTS = $(wildcard $(foreach d,daemon/store client,$(foreach e,sql html css js bash,$(d)/*.$(e) $(d)/*/*.$(e)))) daemon/code/mnemonics.txt
-SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/kernel/,switch.skel.h switch_plain.skel.h switch_sums.skel.h programs.skel.h exec.skel.h offcpu.skel.h))
+SKELETONS = $(if $(WITH_BPF),$(addprefix $(BUILD)/gen/daemon/kernel/,switch.skel.h switch_plain.skel.h switch_sums.skel.h programs.skel.h exec.skel.h offcpu.skel.h wakers.skel.h))
 MESSAGES = $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,proto/mperf.proto client/export/pprof.proto)
 GENERATED = $(MESSAGES) $(patsubst %,$(BUILD)/gen/%.inc,$(TEXTS) $(patsubst %,%.sha256,$(filter %.js,$(TEXTS)))) $(SKELETONS)
 $(BUILD)/gen/all: $(GENERATED) $(if $(CROSS),$(SYSROOT).packages)
@@ -245,7 +245,8 @@ $(BUILD)/gen/%.inc: %
 # target bpf, so it is asked where they are for this machine.
 BPF_CFLAGS = -target bpf -std=gnu17 -O2 -g -Wall -Wextra -Werror -I. -DMPERF_$(or $(CROSS),$(subst aarch64,arm64,$(shell uname -m))) \
 	$(shell $(CLANG) -v -E - </dev/null 2>&1 | sed -n '/<...> search starts here:/,/^End/s/^ /-idirafter /p')
-$(BUILD)/gen/%.bpf.o: %.bpf.c daemon/kernel/switch_layout.h daemon/kernel/programs_layout.h daemon/kernel/exec_layout.h daemon/kernel/offcpu_layout.h
+$(BUILD)/gen/%.bpf.o: %.bpf.c daemon/kernel/switch_layout.h daemon/kernel/programs_layout.h daemon/kernel/exec_layout.h daemon/kernel/offcpu_layout.h \
+		daemon/kernel/offcpu_thread.h
 	@mkdir -p $(@D)
 	$(call short,BPF)$(CLANG) $(BPF_CFLAGS) -c -o $@ $<
 $(BUILD)/gen/%_plain.bpf.o: %.bpf.c daemon/kernel/switch_layout.h
@@ -257,6 +258,7 @@ SKELETON_switch_sums = switch_bpf_sums
 SKELETON_programs = programs_bpf
 SKELETON_exec = exec_bpf_program
 SKELETON_offcpu = offcpu_bpf_program
+SKELETON_wakers = wakers_bpf_program
 # Linked once more by itself, it loses what only debuggers read.
 $(BUILD)/gen/%.skel.h: $(BUILD)/gen/%.bpf.o
 	$(QUIET)$(BPFTOOL) gen object $(<:.bpf.o=.o) $<

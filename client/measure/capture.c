@@ -88,6 +88,7 @@ int capture_run(struct capture *c, struct link *l, const struct source_request *
 	record.stack = s->stack;
 	record.stack_bytes = s->stack_bytes;
 	record.user_only = s->user_only;
+	record.wakers = s->wakers;
 	record.n_metric = s->n_metrics;
 	record.metric = (char **)s->metric;
 	if (s->needed_metric)

@@ -42,17 +42,17 @@ static int check_target(struct parse *p)
 
 	bool measures = targets > 0 || o->target.for_ns || o->sampling.hz || o->sampling.period ||
 			o->sampling.overhead_ppm || o->sampling.n_events || o->sampling.user_only ||
-			options_given(p, "call-graph");
+			o->sampling.wakers || options_given(p, "call-graph");
 	if (o->input && measures)
 		return options_wrong(p,
 			"-i reads a recording, so there is nothing to measure: "
-			"leave out -i, or the command, -a, --for, -F, -c, --overhead, -e, -g "
-			"and -U");
+			"leave out -i, or the command, -a, --for, -F, -c, --overhead, -e, -g, "
+			"-U and --wakers");
 	if (kept && measures)
 		return options_wrong(p,
 			"--since and --until look back into what the service keeps, so there is "
 			"nothing to measure: leave them out, or the command, -a, --for, -F, -c, "
-			"--overhead, -e, -g and -U");
+			"--overhead, -e, -g, -U and --wakers");
 	if (!o->input && measures && targets == 0)
 		return options_wrong(
 			p, o->sampling.loops
@@ -250,7 +250,7 @@ const struct option_rule option_rules[] = {
 	{B, EXCLUDE("live", "csv json raw"), "blocks --live draws text: leave it out, or --csv, --json and --raw"},
 	{O, NEED("interval frames", "live from=counters"), NEEDS_LIVE},
 	{B, NEED("frames", "live"), NEEDS_LIVE},
-	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user"), "--since saves what the service has kept, so there is nothing to measure: leave out --since, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g and -U"},
+	{R, EXCLUDE("since until", "COMMAND all for freq count overhead event metrics call-graph user wakers"), "--since saves what the service has kept, so there is nothing to measure: leave out --since, or the command, -a, --for, -F, -c, --overhead, -e, -M, -g, -U and --wakers"},
 	{R, NEED("until comm cgroup", "since"), "%s chooses among what the service has kept: give --since too"},
 	{H, EXCLUDE("tree callers callees", "by sort limit metrics inlined"), "a call tree has rows of its own: leave it out, or --by, --sort, -n, -M and --inlined"},
 	{H, EXCLUDE("tree", "callers callees"), "--tree shows all, --callers and --callees one function: give one of them"},

@@ -38,6 +38,7 @@ struct target {
 /* How to measure them. */
 struct sampling {
 	bool user_only;
+	bool wakers;           /* also record who ends each wait */
 	uint32_t hz;           /* 0: the daemon's default */
 	uint64_t period;       /* -c; 0: by hz */
 	uint32_t overhead_ppm; /* --overhead, millionths; 0: no limit */

@@ -82,6 +82,7 @@ const struct option_row option_rows[] = {
 	{R|H|F|T|X|A|N, "overhead", 0, "SHARE", SHARE(sampling.overhead_ppm), "sample less often where mperf would take more than this share of a hart's time: 5%, 0.5% (default: no limit)"},
 	{R|H|F|P|X|A, "call-graph", 'g', "KIND", OWN(OPTION_CALL_GRAPH, sampling.stack, .words = "tables fp none", .optional = true), "how callers are found: tables[,BYTES] (default without -e), fp, none"},
 	{R|H|F|S|W|X|A|N, "user", 'U', NULL, FLAG(sampling.user_only), "exclude the kernel"},
+	{R|H|F|X|A, "wakers", 0, NULL, FLAG(sampling.wakers), "also record who ends each wait: the waker's stack above the waiting thread's (needs BPF: the service, or root; not with -e or -M)"},
 	{R,       "output", 'o', "FILE", STRING(output, "the name of a file"), "file to write (default: mperf.mprf); - is stdout"},
 	{E,       "output", 'o', "FILE", STRING(output, "the name of a file"), "get: file to write (default: mperf.mprf)"},
 	{E,       "force", 'f', NULL, FLAG(force), "get: overwrite a file that is not a recording"},
@@ -209,6 +210,7 @@ const struct command_text *command_text(int command)
 			    "  mperfctl record -a --for 10s\n"
 			    "  mperfctl record --pid 1234      (until it exits, or Ctrl-C)\n"
 			    "  mperfctl record --label branch=main -o main.mprf -- ./program\n"
+			    "  mperfctl record --wakers -o waits.mprf -- ./program\n"
 			    "  mperfctl record --since -10m -o incident.mprf\n",
 	};
 	static const struct command_text hotspots = {
@@ -235,6 +237,7 @@ const struct command_text *command_text(int command)
 		.examples = "Examples:\n"
 			    "  mperfctl flamegraph -o flame.html -- ./program\n"
 			    "  mperfctl flamegraph -e waiting -i run.mprf   # waiting first\n"
+			    "  mperfctl flamegraph -e waiting --wakers -- ./program\n"
 			    "  mperfctl record -e cpu-clock,page-faults -o run.mprf -- ./program\n"
 			    "  mperfctl flamegraph -i run.mprf --event page-faults -o faults.svg\n"
 			    "  mperfctl flamegraph -i after.mprf --diff before.mprf -o diff.html\n"

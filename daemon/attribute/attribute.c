@@ -326,6 +326,19 @@ static int attribute_raised(struct attribute *a, const struct record *r, int har
 	return attribute_stack(a, r, task, &to);
 }
 
+/* The task of a look's record: an exec whose record was lost is noticed. */
+static int task_at(struct attribute *a, const struct record *r, int hart, struct task **ret_task)
+{
+	int result = sideband_task(a, r, hart, ret_task);
+
+	if (!result && *ret_task && lost_exec_shows((*ret_task)->process, r->time_ns)) {
+		result = lost_exec_take(a, (*ret_task)->process, hart);
+		if (!result)
+			result = sideband_task(a, r, hart, ret_task);
+	}
+	return result;
+}
+
 int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weight_ns)
 {
 	struct task *task = task_find(a->o.tasks, (pid_t)r->tid);
@@ -334,12 +347,7 @@ int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weigh
 	/* a look is of all threads: strangers are nothing to a session of some */
 	if (!a->o.all && !task)
 		return 0;
-	int result = sideband_task(a, r, hart, &task);
-	if (!result && task && lost_exec_shows(task->process, r->time_ns)) {
-		result = lost_exec_take(a, task->process, hart);
-		if (!result)
-			result = sideband_task(a, r, hart, &task);
-	}
+	int result = task_at(a, r, hart, &task);
 	if (result < 0 || !task || !(a->o.all || task->wanted))
 		return result;
 	owner_sampled(a, task);
@@ -356,6 +364,28 @@ int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weigh
 		.is_offcpu = true,
 	};
 	return attribute_stack(a, r, task, &to);
+}
+
+/* The waker has no row, so it is not marked as sampled. */
+int attribute_waker(
+	struct attribute *a, const struct record *r, uint64_t number, struct task **ret_task)
+{
+	const int hart = (int)r->cpu < a->o.n_harts ? (int)r->cpu : 0;
+
+	int result = task_at(a, r, hart, ret_task);
+	if (result < 0 || !*ret_task)
+		return result;
+	owner_confirm(a, (*ret_task)->process);
+	struct attribution to = {
+		.task = *ret_task,
+		.time_ns = r->time_ns,
+		.hart = hart,
+		.event = r->stream->event,
+		.rung = r->stream->rung,
+		.is_offcpu = true,
+		.waker_of = number,
+	};
+	return attribute_stack(a, r, *ret_task, &to);
 }
 
 static int attribute_fired(struct attribute *a, const struct record *r, int hart)

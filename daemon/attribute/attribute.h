@@ -19,6 +19,19 @@
 /* kernel and user together; kernel.perf_event_max_stack is 127 by default */
 #define STACK_FRAMES_MAX 512
 
+/* Who ended a wait. */
+enum waker_kind {
+	WAKER_TASK,
+	WAKER_INTERRUPT, /* the hart was interrupted, or idle */
+	WAKER_OUTSIDE,   /* a task that no pid namespace seen from here has */
+};
+struct waker {
+	enum waker_kind kind;
+	struct task *task;    /* WAKER_TASK; NULL: not known */
+	struct frame **frame; /* its stack, leaf first; n_frames may be 0 */
+	uint32_t n_frames;
+};
+
 struct attribution {
 	struct task *task;
 	const struct cgroup *cgroup;
@@ -47,6 +60,10 @@ struct attribution {
 	} read[EVENT_GROUP_MAX];
 	uint32_t n_reads;
 	bool is_offcpu; /* of a thread without a hart: weight_ns is time for which it waited */
+	const struct waker *
+		waker; /* who ended that wait, borrowed as `frame`; NULL: not known, or not asked */
+	uint64_t
+		waker_of; /* no sample: the stack of a waker (attribute_waker), by its number; else 0 */
 	uint8_t raise; /* a sample of that raise (sampler_raise_task), not of the session's events; else 0 */
 };
 
@@ -127,6 +144,11 @@ int attribute_record(struct attribute *a, const struct record *r, int hart);
  * only its callers are found. 0 or -errno. */
 int attribute_offcpu(struct attribute *a, const struct record *r, uint64_t weight_ns);
 
+/* Find the stack of a waker, a sample of STREAM_OFFCPU: the sink gets it, at once or later, as an attribution without
+ * samples that has that number. *ret_task NULL: the waker is not known, and nothing comes. 0 or -errno. */
+int attribute_waker(
+	struct attribute *a, const struct record *r, uint64_t number, struct task **ret_task);
+
 /* Find the frame of the call that returns to that address of the task's process, and have it named like
  * frames of samples. 0; ATTRIBUTE_NO_FRAME: no code is known there, or there is no room; -errno. */
 enum { ATTRIBUTE_NO_FRAME = 1 };
@@ -173,6 +195,9 @@ void attribute_unwound(struct attribute *a, const struct unwind_result *r);
 #define OWNERS_SECOND_MAX 400 /* per second since the last call: 1 % of a hart */
 #define OWNER_AGAIN_NS 1000000000u
 void attribute_check_owners(struct attribute *a, uint64_t now_ns);
+/* Read the owner of the task's process again, unless that was done since since_ns: what is about to be shown of it must
+ * belong to its user. */
+void attribute_confirm_owner(struct attribute *a, const struct task *task, uint64_t since_ns);
 /* Note that the task reported its own counts: like a sample, they belong to its present owner. */
 void attribute_counted(struct attribute *a, struct task *task);
 
@@ -188,7 +213,7 @@ void attribute_forget_places(struct attribute *a);
 void attribute_list_programs(struct attribute *a, uint64_t time_ns);
 
 /* Visit the samples from before before_ns that wait for the unwinder, each with only its leaf, until `see` returns
- * false, which is returned. They go on waiting. */
+ * false, which is returned. They go on waiting. Stacks of wakers are no samples. */
 bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
 	bool (*see)(void *userdata, const struct attribution *a), void *userdata);
 /* The number of samples that wait. Exported for tests. */

@@ -324,6 +324,22 @@ static size_t allowance(const struct owners *w, uint64_t now_ns)
 	return n < OWNERS_READ_MAX ? (size_t)n : OWNERS_READ_MAX;
 }
 
+void attribute_confirm_owner(struct attribute *a, const struct task *task, uint64_t since_ns)
+{
+	struct task *p = task->process;
+
+	if (!may_change(a, p)) {
+		doubt_ended(a, p);
+		return;
+	}
+	if (p->rights_read_ns >= since_ns || take_later_reading(a, p))
+		return;
+	if (p->owner_sure_ns < a->owners->lost_ns)
+		owner_confirm(a, p);
+	else
+		check(a, p, clock_ns(CLOCK_MONOTONIC));
+}
+
 void attribute_check_owners(struct attribute *a, uint64_t now_ns)
 {
 	struct owners *w = a->owners;

@@ -271,7 +271,7 @@ bool attribute_each_waiting(struct attribute *a, uint64_t before_ns,
 
 	for (const struct waiting *wait = a->waits->waiting; wait; wait = wait->hh.next) {
 		struct attribution seen = wait->attribution;
-		if (seen.time_ns >= before_ns)
+		if (seen.time_ns >= before_ns || seen.waker_of)
 			continue;
 		waiting_walk(a, wait, &w);
 		if (wait->leaf)

@@ -294,15 +294,36 @@ static struct targets targets_of(const struct request *q, const Mperf__RecordReq
 	return t;
 }
 
+static int refuse_wakers(struct request *q, int error)
+{
+	const bool is_alone = q->peer->options->private;
+	if (error == ENOMEM)
+		return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+			"Record without --wakers.",
+			"wakers cannot be recorded: the machine has too little memory for BPF");
+	return request_fail(q, MPERF__FAILURE_KIND__FAILURE_REFUSED,
+		is_alone && geteuid() != 0
+			? "Start the service (systemctl start mperfd), run mperfctl as root, or "
+			  "record without --wakers."
+			: "mperfctl status and doctor say what is missing; or record without "
+			  "--wakers.",
+		"wakers cannot be recorded: BPF cannot be loaded (%s); it needs Linux 5.18 with "
+		"BTF, CAP_BPF and CAP_PERFMON",
+		strerror(error));
+}
+
 /* 0; positive after a refusal was sent; -errno. */
 static int open_walk(struct record_job *j, struct request *q, const struct walk_options *o)
 {
 	struct event_error error = {""};
-	int r = walk_open(o, &j->walk, &error);
-	if (r == 0)
-		return 0;
-	r = fail_start(q, r, error.text);
-	return r < 0 ? r : 1;
+	int refused = 0, r = walk_open(o, &j->walk, &error);
+	if (r != 0)
+		r = fail_start(q, r, error.text) ?: 1;
+	else if (o->wakers && !walk_has_looks(j->walk)) {
+		(void)walk_offcpu(j->walk, &refused);
+		r = refuse_wakers(q, refused) ?: 1;
+	}
+	return r;
 }
 
 /* Check the rate for a client of the service, and its cost. 0; positive after a refusal; -errno. */

@@ -25,7 +25,7 @@ static enum conf_callers callers_wanted(const Mperf__RecordRequest *m)
 struct walk *record_shared_walk(const struct request *q, const Mperf__RecordRequest *m)
 {
 	const struct control_options *o = q->peer->options;
-	bool plain = m->n_event == 0 && !m->user_only;
+	bool plain = m->n_event == 0 && !m->user_only && !m->wakers;
 	enum conf_callers least = m->stack_at_most ? CONF_CALLERS_FP : callers_wanted(m);
 	if (!o->service || !plain || least > o->conf->callers ||
 		(m->stack == MPERF__STACK_KIND__STACK_DWARF &&

@@ -98,6 +98,7 @@ static struct walk_options walk_options_of(const struct request *q, const Mperf_
 		.after_exec = m->target && m->target->after_exec,
 		.hide_kernel = !q->peer->sees_all,
 		.offcpu_ppm = OFFCPU_PPM,
+		.wakers = m->wakers,
 		.own = o->private,
 		.namer = o->namer,
 		.graves = o->graves,
@@ -172,6 +173,11 @@ int record_options(struct request *q, const Mperf__RecordRequest *m, struct even
 {
 	struct walk_options o = walk_options_of(q, m);
 	int r = sampler_options_fill(q, m, &o.sampler);
+	if (r == 0 && m->wakers && m->n_event + m->n_metric > 0)
+		r = request_fail(q, MPERF__FAILURE_KIND__FAILURE_USAGE,
+			    "Leave -e and -M out, or --wakers.",
+			    "wakers are recorded with the default events only")
+			    ?: 1;
 	if (r == 0)
 		r = record_events(q, m, events);
 	if (r == 0)

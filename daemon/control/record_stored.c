@@ -326,7 +326,8 @@ static int refuse(struct request *q, const char *remedy, const char *what)
 static bool measures(const Mperf__RecordRequest *m)
 {
 	return (m->target && (m->target->all || m->target->n_pid > 0)) || m->n_event > 0 ||
-	       m->n_metric > 0 || m->n_label > 0 || m->user_only || m->period > 0 || m->hz > 0;
+	       m->n_metric > 0 || m->n_label > 0 || m->user_only || m->wakers || m->period > 0 ||
+	       m->hz > 0;
 }
 
 static int make(struct request *q, struct question *a)

@@ -143,25 +143,33 @@ static void take_stack(struct offcpu_thread *t, const struct offcpu_head *h, con
 	s->stack_fills = h->n_stack > OFFCPU_STACK_MAX - 2 * 4096;
 }
 
-int offcpu_decode(
-	const uint8_t *bytes, size_t n, struct offcpu_thread *ret_thread, size_t *ret_used)
+static bool is_task(uint32_t pid, uint32_t tid)
 {
-	struct offcpu_record whole;
-	struct offcpu_head *h = &whole.head;
-	if (n < sizeof(*h))
-		return RECORD_TRUNCATED;
-	memcpy(h, bytes, sizeof(*h));
-	if (h->flags & OFFCPU_END)
-		return OFFCPU_ENDS;
-	if (h->n_chain > OFFCPU_CHAIN_MAX || h->n_stack > OFFCPU_STACK_MAX || h->n_stack % 8 ||
-		h->tid == 0 || h->tid > INT32_MAX || h->pid == 0 || h->pid > INT32_MAX)
-		return RECORD_HOSTILE;
+	return pid != 0 && pid <= INT32_MAX && tid != 0 && tid <= INT32_MAX;
+}
 
-	struct offcpu_thread *t = ret_thread;
+static bool is_hostile(const struct offcpu_head *h, bool is_waker)
+{
+	if (h->n_chain > OFFCPU_CHAIN_MAX || h->n_stack > OFFCPU_STACK_MAX || h->n_stack % 8 ||
+		is_waker != !!(h->flags & OFFCPU_WAKER))
+		return true;
+	if (!is_waker)
+		return !is_task(h->pid, h->tid) || h->wakee != 0;
+	const bool is_nobody = h->pid == 0 && h->tid == 0;
+	return h->wait == 0 || h->wakee == 0 || h->wakee > INT32_MAX ||
+	       !(is_nobody || is_task(h->pid, h->tid)) ||
+	       (h->flags & OFFCPU_INTERRUPT && !is_nobody) || h->flags & OFFCPU_SAME;
+}
+
+static void take_head(struct offcpu_thread *t, const struct offcpu_head *h)
+{
 	t->same = h->flags & OFFCPU_SAME;
 	t->again = h->flags & OFFCPU_AGAIN;
 	t->kind = kind_of(h);
 	t->restarts = t->kind == OFFCPU_OTHER && h->syscall == SYS_restart_syscall;
+	t->wait = h->wait;
+	t->wakee = (pid_t)h->wakee;
+	t->is_interrupt = h->flags & OFFCPU_INTERRUPT;
 	memset(&t->record, 0, offsetof(struct record, sample.read));
 	t->record.kind = RECORD_SAMPLE;
 	t->record.pid = h->pid;
@@ -169,6 +177,23 @@ int offcpu_decode(
 	t->record.cpu = h->hart;
 	t->record.sample.kernel = true;
 	t->record.sample.period = 1;
+}
+
+static int decode(const uint8_t *bytes, size_t n, bool is_waker, struct offcpu_thread *ret_thread,
+	size_t *ret_used)
+{
+	struct offcpu_record whole;
+	struct offcpu_head *h = &whole.head;
+	if (n < sizeof(*h))
+		return RECORD_TRUNCATED;
+	memcpy(h, bytes, sizeof(*h));
+	if (!is_waker && h->flags & OFFCPU_END)
+		return OFFCPU_ENDS;
+	if (is_hostile(h, is_waker))
+		return RECORD_HOSTILE;
+
+	struct offcpu_thread *t = ret_thread;
+	take_head(t, h);
 	*ret_used = sizeof(*h);
 	if (t->same)
 		return 0;
@@ -179,4 +204,23 @@ int offcpu_decode(
 	take_stack(t, h, bytes + offsetof(struct offcpu_record, regs), bytes + sizeof(whole));
 	*ret_used = sizeof(whole) + h->n_stack;
 	return 0;
+}
+
+int offcpu_decode(
+	const uint8_t *bytes, size_t n, struct offcpu_thread *ret_thread, size_t *ret_used)
+{
+	return decode(bytes, n, false, ret_thread, ret_used);
+}
+
+int offcpu_decode_waking(const uint8_t *bytes, size_t n, struct offcpu_thread *ret_thread)
+{
+	const size_t before = offsetof(struct offcpu_waking, record);
+	size_t used;
+	if (n < before)
+		return RECORD_TRUNCATED;
+	int r = decode(bytes + before, n - before, true, ret_thread, &used);
+	if (r == 0)
+		memcpy(&ret_thread->record.time_ns, bytes + offsetof(struct offcpu_waking, time_ns),
+			sizeof(uint64_t));
+	return r;
 }

@@ -11,33 +11,21 @@
  * fit into the reader's page, and comes again with it, so what is remembered of it changes last.
  */
 
-#include <linux/bpf.h>
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <stddef.h>
-
-#include "daemon/kernel/offcpu_layout.h"
+#include "daemon/kernel/offcpu_thread.h"
 
 /* Source: include/linux/sched.h of Linux 6.12; before 5.14 the field is `state`. */
 #define TASK_UNINTERRUPTIBLE 0x2u
 #define TASK_STOPPED_OR_TRACED 0xcu
 #define TASK_NOLOAD 0x400u
 #define TASK_FROZEN 0x8000u
-#define PF_KTHREAD 0x200000u
 /* Source: include/linux/sched/jobctl.h of Linux 6.12 */
 #define JOBCTL_TRAP_FREEZE (1ul << 23)
 /* Source: include/linux/rwsem.h and kernel/locking/rwsem.c of Linux 6.12 */
 #define RWSEM_WRITER_LOCKED 1
-#define COPY_BYTES 4096u /* at a time: a page of most machines */
 /* Stacks for which there is room, however large they are. */
 #define STACKS_SURE (OFFCPU_LOOK_STACKS_MAX / OFFCPU_STACK_MAX)
-#define COPIES (OFFCPU_STACK_MAX / COPY_BYTES)
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* Only the fields used here; the loader relocates them for this kernel. */
-#define KERNELS __attribute__((preserve_access_index))
 
 struct id {
 	__u32 val;
@@ -74,46 +62,6 @@ struct files_struct {
 	struct fdtable *fdt;
 } KERNELS;
 
-struct upid {
-	int nr;
-} KERNELS;
-
-struct pid {
-	unsigned int level;
-	struct upid numbers[1];
-} KERNELS;
-
-struct thread_info {
-	__u32 cpu;
-} KERNELS;
-
-struct sched_info {
-	unsigned long long last_arrival, last_queued;
-} KERNELS;
-
-struct sched_entity {
-	__u64 sum_exec_runtime, prev_sum_exec_runtime;
-} KERNELS;
-
-struct task_struct {
-	struct thread_info thread_info;
-	struct sched_info sched_info;
-	struct sched_entity se;
-	unsigned int __state;
-	unsigned int flags;
-	int on_cpu;
-	int exit_state;
-	int tgid;
-	struct pid *thread_pid;
-	struct task_struct *group_leader;
-	unsigned in_iowait : 1;
-	unsigned frozen : 1;
-	unsigned long nvcsw, nivcsw, jobctl;
-	struct mm_struct *mm;
-	struct files_struct *files;
-	const struct cred *real_cred;
-} KERNELS;
-
 struct bpf_iter_meta {
 	void *seq;
 	__u64 session_id, seq_num;
@@ -124,40 +72,6 @@ struct iter {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
-
-/* The used part of struct pt_regs, on each machine. Source: arch/ARCH/include/asm/ptrace.h of Linux 6.12. */
-#if defined(MPERF_x86_64)
-struct user_regs {
-	__u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
-		flags, sp, ss;
-};
-#elif defined(MPERF_arm64)
-struct user_regs {
-	__u64 x[31], sp, pc, pstate, orig_x0;
-	__s32 syscall;
-	__u32 unused;
-};
-#elif defined(MPERF_riscv64)
-struct user_regs {
-	__u64 x[32]; /* the program counter, then the registers from 1 on, as perf has them */
-	__u64 status, badaddr, cause, orig_a0;
-};
-#endif
-
-/* The last record of a thread. */
-struct told {
-	__u64 key;      /* how often it was switched, and whether it could run */
-	__u32 pid, tid; /* as in the head */
-	__u32 lacks;    /* 1: the look had no room for its stack */
-	__u32 reserved;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct told);
-} told SEC(".maps");
 
 /* The record being made. Only one reader looks at a time. */
 struct room {
@@ -181,42 +95,6 @@ struct {
 	__type(key, __u64);
 	__type(value, __u8);
 } barred SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct offcpu_state);
-} states SEC(".maps");
-
-static __always_inline void take_registers(
-	struct offcpu_record *r, const struct user_regs *u, __u64 *ret_sp, __u64 *ret_arg)
-{
-#if defined(MPERF_x86_64)
-	const __u64 regs[OFFCPU_REGS] = {u->ax, u->bx, u->cx, u->dx, u->si, u->di, u->bp, u->sp,
-		u->ip, u->flags, u->cs, u->ss, u->r8, u->r9, u->r10, u->r11, u->r12, u->r13, u->r14,
-		u->r15};
-	__builtin_memcpy(r->regs, regs, sizeof(regs));
-	r->head.syscall = (__s32)u->orig_ax; /* -1 after a fault or an interrupt */
-	r->head.flags |= u->cs == 0x23 ? OFFCPU_32_BIT : 0;
-	*ret_sp = u->sp;
-	*ret_arg = u->di;
-#elif defined(MPERF_arm64)
-	__builtin_memcpy(r->regs, u->x, sizeof(u->x));
-	r->regs[31] = u->sp;
-	r->regs[32] = u->pc;
-	r->head.syscall = u->syscall;
-	r->head.flags |= u->pstate & 0x10 ? OFFCPU_32_BIT : 0;
-	*ret_sp = u->sp;
-	*ret_arg = u->orig_x0;
-#elif defined(MPERF_riscv64)
-	__builtin_memcpy(r->regs, u->x, sizeof(u->x));
-	r->head.syscall = u->cause == 8 ? (__s32)u->x[17]
-					: -1; /* a call from user mode; its number is in a7 */
-	*ret_sp = u->x[2];
-	*ret_arg = u->orig_a0;
-#endif
-}
 
 /* The type of the file with that descriptor (offcpu_head.file); 0: none. */
 static __always_inline __u8 file_type(struct task_struct *task, __u64 fd)
@@ -274,19 +152,6 @@ static __always_inline _Bool is_barred(struct task_struct *task)
 	const __u64 key = who(task);
 
 	return bpf_map_lookup_elem(&barred, &key) != NULL;
-}
-
-static __always_inline __u32 number_of(struct pid *pid, unsigned int level)
-{
-	struct upid *at;
-	int nr = 0;
-
-	if (!pid || BPF_CORE_READ(pid, level) < level)
-		return 0;
-	at = (struct upid *)((char *)pid + bpf_core_field_offset(pid->numbers) +
-			     level * bpf_core_type_size(struct upid));
-	bpf_core_read(&nr, sizeof(nr), &at->nr);
-	return (__u32)nr;
 }
 
 /* Kernels for a single hart do not have the field: the one that runs is the reader. */
@@ -375,7 +240,7 @@ static __always_inline _Bool draw(struct offcpu_state *state)
 }
 
 /* Is a full record of it due again, though it did not run since the last one? */
-static __always_inline _Bool is_again(const struct told *t, const struct offcpu_state *state)
+static __always_inline _Bool is_again(const struct offcpu_told *t, const struct offcpu_state *state)
 {
 	return ((t->tid ^ state->n_looks) & (OFFCPU_TELL_AGAIN - 1)) == 0;
 }
@@ -400,12 +265,30 @@ static __always_inline void take_user(struct room *room, struct offcpu_state *st
 		r->head.n_stack = take_stack(room, state, task, sp);
 }
 
-static __always_inline int end_look(void *seq)
+static __always_inline int end_look(void *seq, struct offcpu_state *state)
 {
 	const struct offcpu_head end = {.flags = OFFCPU_END};
 
+	state->is_looking = 0;
 	bpf_seq_write(seq, &end, sizeof(end));
 	return 0;
+}
+
+/* When it got a hart last; its switches, where the kernel does not say that. */
+static __always_inline __u64 arrival_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->sched_info.last_arrival) ? task->sched_info.last_arrival
+								    : wait_of(task);
+}
+
+/* The look has reached that thread: if it sleeps, whoever ends this wait is of interest (wakers.bpf.c). */
+static __always_inline void found(
+	struct offcpu_told *t, const struct offcpu_state *state, __u32 wait, _Bool sleeps)
+{
+	t->look = (__u32)state->n_looks;
+	t->n_early = 0;
+	if (sleeps && t->woken != wait)
+		t->open = wait;
 }
 
 /* cppcheck-suppress unknownMacro */
@@ -425,9 +308,11 @@ int on_thread(struct iter *it)
 		state->stack_bytes = 0;
 		state->n_wanted_before = state->n_wanted;
 		state->n_wanted = 0;
+		state->level = BPF_CORE_READ(bpf_get_current_task_btf(), thread_pid, level);
+		state->is_looking = 1;
 	}
 	if (!task)
-		return end_look(seq);
+		return end_look(seq, state);
 
 	/* threads of the kernel matter only where something uninterruptible holds them up */
 	const unsigned int doing = task->__state, is_kernels = task->flags & PF_KTHREAD;
@@ -439,13 +324,19 @@ int on_thread(struct iter *it)
 		return 0;
 
 	struct offcpu_head *h = &room->record.head;
-	struct told *t = bpf_task_storage_get(
+	struct offcpu_told *t = bpf_task_storage_get(
 		&told, task, 0, what == WAITED ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
+	const __u32 wait = wait_of(task);
+	if (t)
+		found(t, state, wait, what == WAITS && doing != 0);
 	if (what == WAITED) {
 		if (!t || !t->pid)
 			return 0;
-		*h = (struct offcpu_head){
-			.pid = t->pid, .tid = t->tid, .syscall = -1, .flags = OFFCPU_SAME};
+		*h = (struct offcpu_head){.pid = t->pid,
+			.tid = t->tid,
+			.syscall = -1,
+			.flags = OFFCPU_SAME,
+			.wait = wait};
 		bpf_seq_write(seq, h, sizeof(*h));
 		return 0;
 	}
@@ -455,7 +346,7 @@ int on_thread(struct iter *it)
 	_Bool drawn = lacks && draw(state);
 	const _Bool again = lacks ? drawn : stays && is_again(t, state);
 
-	*h = (struct offcpu_head){.syscall = -1, .flags = flags};
+	*h = (struct offcpu_head){.syscall = -1, .flags = flags, .wait = wait};
 	if (stays && !again) {
 		h->pid = t->pid;
 		h->tid = t->tid;
@@ -464,10 +355,8 @@ int on_thread(struct iter *it)
 		return 0;
 	}
 
-	struct task_struct *reader = bpf_get_current_task_btf();
-	const unsigned int level = BPF_CORE_READ(reader, thread_pid, level);
-	h->pid = number_of(BPF_CORE_READ(task, group_leader, thread_pid), level);
-	h->tid = number_of(task->thread_pid, level);
+	h->pid = number_of(BPF_CORE_READ(task, group_leader, thread_pid), state->level);
+	h->tid = number_of(task->thread_pid, state->level);
 	h->hart = bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : 0;
 	h->flags |= again ? OFFCPU_AGAIN : 0;
 	if (!h->pid || !h->tid)
@@ -475,12 +364,16 @@ int on_thread(struct iter *it)
 
 	struct offcpu_record *r = &room->record;
 	struct mm_struct *mm = task->mm;
+	const __u64 arrival = arrival_of(task);
 	take_chain(r, task);
 	__builtin_memset(r->regs, 0, sizeof(r->regs));
 	if (mm && !is_kernels) {
 		drawn = drawn || draw(state);
 		take_user(room, state, task, mm, drawn);
 	}
+	/* it ran while its stack was copied */
+	if (is_running(task) || arrival_of(task) != arrival || wait_of(task) != wait)
+		h->wait = 0;
 	__u64 n_stack = r->head.n_stack;
 	if (bpf_seq_write(seq, r, sizeof(*r)))
 		return 0;
@@ -489,10 +382,11 @@ int on_thread(struct iter *it)
 	if (n_stack > OFFCPU_STACK_MAX || bpf_seq_write(seq, room->stack, n_stack))
 		return 0;
 	state->stack_bytes += n_stack;
-	if (t)
-		*t = (struct told){.key = key,
-			.pid = h->pid,
-			.tid = h->tid,
-			.lacks = (h->flags & OFFCPU_NO_STACK) != 0};
+	if (!t)
+		return 0;
+	t->key = key;
+	t->pid = h->pid;
+	t->tid = h->tid;
+	t->lacks = (h->flags & OFFCPU_NO_STACK) != 0;
 	return 0;
 }

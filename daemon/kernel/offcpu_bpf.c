@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 
-/* A child loads the program (load_child.h). What stays here is the link, by which the kernel makes iterators, and two
+/* A child loads the program (load_child.h). What stays here is the link, by which the kernel makes iterators, and three
  * maps. */
 
 #include "daemon/kernel/offcpu_bpf.h"
@@ -15,7 +15,7 @@
 #include "daemon/kernel/offcpu_layout.h"
 #include "daemon/kernel/quiet_bpf.h"
 
-enum { LINK, STATE, BARRED, N_LOADED };
+enum { LINK, STATE, BARRED, TOLD, N_LOADED };
 
 static int load(const void *userdata, int ret_fd[])
 {
@@ -30,6 +30,7 @@ static int load(const void *userdata, int ret_fd[])
 	ret_fd[LINK] = bpf_link__fd(link);
 	ret_fd[STATE] = bpf_map__fd(p->maps.states);
 	ret_fd[BARRED] = bpf_map__fd(p->maps.barred);
+	ret_fd[TOLD] = bpf_map__fd(p->maps.told);
 	return 0;
 }
 
@@ -43,8 +44,10 @@ int offcpu_bpf_load(struct offcpu_bpf *ret_bpf, int *ret_error)
 		*ret_error = -r;
 		return OFFCPU_BPF_REFUSED;
 	}
-	*ret_bpf = (struct offcpu_bpf){
-		.link_fd = loaded[LINK], .state_fd = loaded[STATE], .barred_fd = loaded[BARRED]};
+	*ret_bpf = (struct offcpu_bpf){.link_fd = loaded[LINK],
+		.state_fd = loaded[STATE],
+		.barred_fd = loaded[BARRED],
+		.told_fd = loaded[TOLD]};
 	return 0;
 }
 
@@ -53,6 +56,7 @@ void offcpu_bpf_close(struct offcpu_bpf *b)
 	close(b->link_fd);
 	close(b->state_fd);
 	close(b->barred_fd);
+	close(b->told_fd);
 }
 
 int offcpu_bpf_look(int link_fd, int *ret_fd)

@@ -12,6 +12,7 @@
 
 struct offcpu_bpf {
 	int link_fd, state_fd, barred_fd;
+	int told_fd; /* what is remembered of threads, for wakers_bpf.h */
 };
 
 enum { OFFCPU_BPF_REFUSED = 1 };
@@ -23,7 +24,7 @@ enum { OFFCPU_BPF_REFUSED = 1 };
 int offcpu_bpf_load(struct offcpu_bpf *ret_bpf, int *ret_error);
 void offcpu_bpf_close(struct offcpu_bpf *b);
 
-/* Begin a look, of what threads did when the caller got its hart; so call it right after a sleep. *ret_fd is read to its end, which comes after a record with OFFCPU_END. One look at a time. In any
+/* Begin a look: the first read is of what threads did when the caller got its hart, so it comes right after a sleep. *ret_fd is read to its end, which comes after a record with OFFCPU_END. One look at a time. In any
  * process that has the descriptor. 0 or -errno. */
 int offcpu_bpf_look(int link_fd, int *ret_fd);
 
@@ -37,7 +38,7 @@ void offcpu_bpf_tell_again(const struct offcpu_bpf *b);
 
 static inline int offcpu_bpf_load(struct offcpu_bpf *ret_bpf, int *ret_error)
 {
-	*ret_bpf = (struct offcpu_bpf){-1, -1, -1};
+	*ret_bpf = (struct offcpu_bpf){-1, -1, -1, -1};
 	*ret_error = ENOTSUP;
 	return OFFCPU_BPF_REFUSED;
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 /* Records of the BPF iterator over threads (offcpu.bpf.c), one of each thread without a hart: the head of a struct
- * offcpu_record; unless that says OFFCPU_SAME, the rest of it, and then n_stack bytes of the thread's stack. Included
- * by both sides, so it uses only the kernel's types. */
+ * offcpu_record; unless that says OFFCPU_SAME, the rest of it, and then n_stack bytes of the thread's stack. Records of
+ * those who end a wait (wakers.bpf.c) are a struct offcpu_waking, and then their stack. Included by both sides, so it
+ * uses only the kernel's types. */
 
 #include <linux/types.h>
 
@@ -36,6 +37,9 @@ enum {
 	OFFCPU_NO_STACK = 64, /* not copied: too much in this look, or its memory was locked */
 	OFFCPU_END = 128,     /* no thread: the last record of a look */
 	OFFCPU_AGAIN = 256,   /* in full, though it has not run since the last look */
+	/* of a waker alone */
+	OFFCPU_WAKER = 512,      /* pid and tid woke the thread `wakee`, which ended its wait */
+	OFFCPU_INTERRUPT = 1024, /* an interrupt did: pid, tid and stacks are 0 */
 };
 
 struct offcpu_head {
@@ -46,13 +50,40 @@ struct offcpu_head {
 	__u8 file; /* if the call's first argument is a descriptor: its file's S_IFMT >> 12; else 0 */
 	__u8 n_chain;
 	__u32 n_stack; /* a multiple of 8 */
+	/* the number of the wait, among those of that thread; 0: not known, since it ran while it was looked at */
+	__u32 wait;
+	__u32 wakee; /* of a waker: the thread that it woke; else 0 */
 };
-_Static_assert(sizeof(struct offcpu_head) == 24, "no holes");
+_Static_assert(sizeof(struct offcpu_head) == 32, "no holes");
 
 struct offcpu_record {
 	struct offcpu_head head;
 	__u64 chain[OFFCPU_CHAIN_MAX]; /* of the kernel, innermost first; zeros behind n_chain */
 	__u64 regs[OFFCPU_REGS];       /* user registers in perf's order; zeros if there are none */
+};
+
+/* Who ended a wait that a look had found. A waker's pid and tid are 0 if it is in no pid namespace that the reader
+ * sees. */
+struct offcpu_waking {
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	struct offcpu_record record;
+};
+
+/* Bytes of the ring with these: of wakes between two turns of its reader, some 1000 with stacks of 4 KiB. */
+#define OFFCPU_WAKINGS_BYTES (4u << 20)
+/* A thread that a look under way has not reached yet has so many records: the last may be of the wait that it finds. */
+#define OFFCPU_EARLY_MAX 4u
+
+/* What is remembered of a thread. */
+struct offcpu_told {
+	__u64 key;      /* how often it was switched, and whether it could run */
+	__u32 pid, tid; /* as in the head */
+	__u32 lacks;    /* 1: the look had no room for its stack */
+	__u32 open;     /* the wait that a look found; 0: it was woken since */
+	__u32 woken;    /* the last wait whose end has a record */
+	__u32 look;     /* the low half of the number of the look that reached it last */
+	__u32 n_early;  /* records since then of waits that no look had found */
+	__u32 reserved;
 };
 
 /* State of the look under way; its map's only value. */
@@ -63,6 +94,9 @@ struct offcpu_state {
 	/* threads whose stack was wanted, in this look, and in the one before: if there is no room for all, chance decides */
 	__u64 n_wanted, n_wanted_before;
 	__u64 n_lost; /* looks that did not arrive, as their reader counts: their records are sent again */
+	__u32 is_looking;     /* a look is under way */
+	__u32 level;          /* of the reader's pid namespace */
+	__u64 n_wakings_lost; /* for which the ring had no room; of all harts, so some may be missing */
 };
 /* Such a key: of a user other than root this with the uid, of root's processes the pid (in the first namespace). */
 #define OFFCPU_USER ((__u64)1 << 32)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/aggregate/waker.h"
 #include "daemon/attribute/stack_start.h"
 #include "daemon/query/load_later.h"
 #include "daemon/query/load_part.h"
@@ -472,6 +473,33 @@ static int find_whole(struct loaded *l)
 	return 0;
 }
 
+static bool is_wakers(const struct loaded *l, uint32_t file)
+{
+	const char *path = text_of(l->texts, l->file[file].module);
+	return l->file[file].kind == FILE_UNKNOWN && path && strcmp(path, WAKER_FILE) == 0;
+}
+
+/* Callers have lower ids. */
+static int find_sleepers(struct loaded *l)
+{
+	uint32_t wakers = l->n_files;
+	while (wakers > 0 && !is_wakers(l, wakers))
+		wakers--;
+	if (wakers == 0)
+		return 0;
+	l->sleeper = calloc((size_t)l->n_stacks + 1, sizeof(*l->sleeper));
+	if (!l->sleeper)
+		return -ENOMEM;
+	for (uint32_t i = 1; i <= l->n_stacks; i++) {
+		const uint32_t parent = l->stack[i].parent;
+		const struct loaded_frame *frame = &l->frame[l->stack[i].frame];
+		const bool is_above = parent != 0 && l->sleeper[parent] != parent;
+		const bool separates = frame->file == wakers && frame->offset == WAKER_AT_SEPARATOR;
+		l->sleeper[i] = is_above ? l->sleeper[parent] : separates ? parent : i;
+	}
+	return 0;
+}
+
 /* Callers have lower ids. */
 static int find_split_missing(struct loaded *l)
 {
@@ -529,6 +557,8 @@ int load_segment(struct loaded *l, sqlite3 *db, struct text_table *texts,
 		r = load_code(l);
 	if (r == 0 && wish->places)
 		r = find_whole(l);
+	if (r == 0)
+		r = find_sleepers(l);
 	return r == 0 && wish->places ? find_split_missing(l) : r;
 }
 
@@ -542,6 +572,7 @@ void loaded_clear(struct loaded *l)
 	free(l->source);
 	free(l->stack);
 	free(l->whole);
+	free(l->sleeper);
 	free(l->split_missing);
 	free(l->window);
 	free(l->leaders);
@@ -552,5 +583,5 @@ void loaded_clear(struct loaded *l)
 
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack)
 {
-	return &l->frame[stack <= l->n_stacks ? l->stack[stack].frame : 0];
+	return &l->frame[stack <= l->n_stacks ? l->stack[loaded_sleeper(l, stack)].frame : 0];
 }

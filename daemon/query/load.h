@@ -142,6 +142,8 @@ struct loaded {
 	} *stack;
 	bool *whole; /* by stack: it reaches the start of its program or thread; NULL: not known */
 	uint32_t *
+		sleeper; /* by stack: without the waker above it (aggregate/waker.h); NULL: no stack has one */
+	uint32_t *
 		split_missing; /* by stack: the first file with split_missing; NULL: no stack has one */
 	struct loaded_window *window;
 	uint32_t n_tasks, n_files, n_frames, n_places, n_stacks, n_windows;
@@ -173,7 +175,12 @@ void loaded_event_classify(struct loaded_event *e);
 
 /* The event by which a hart's time is attributed at a rung; 0: any. */
 uint32_t loaded_leader(const struct loaded *l, uint32_t hart, uint8_t rung);
-/* The leaf frame of a stack; frame 0 if there is none. Borrowed. */
+/* The stack without that of a waker. */
+static inline uint32_t loaded_sleeper(const struct loaded *l, uint32_t stack)
+{
+	return l->sleeper && stack <= l->n_stacks ? l->sleeper[stack] : stack;
+}
+/* The leaf frame of a stack, of the thread that waits if it has a waker; frame 0 if there is none. Borrowed. */
 const struct loaded_frame *loaded_leaf(const struct loaded *l, uint32_t stack);
 /* Module of a frame, as text. Code without a name outside the kernel's text is "[kernel_unlisted]". */
 uint32_t loaded_module(const struct loaded *l, const struct loaded_frame *frame);

@@ -174,7 +174,7 @@ static bool read_row(struct scan *s, struct scan_row *row)
 	row->rung = (uint8_t)cursor_id(c, 5, RUNG_ASKED);
 	row->count = count > 0 ? (uint64_t)count : 0;
 	row->weight_ns = weight_ns > 0 ? (uint64_t)weight_ns : 0;
-	if (cursor_integer(c, 9) > 0 && !(l->whole && l->whole[row->stack]))
+	if (cursor_integer(c, 9) > 0 && !(l->whole && l->whole[loaded_sleeper(l, row->stack)]))
 		row->cut = (uint64_t)cursor_integer(c, 9);
 	if (row->cut > row->count)
 		row->cut = row->count;

@@ -16,8 +16,6 @@
 #define KEPT_MAX 65536u
 /* Part of rest_ns after which a thread rests. */
 #define RESTS_PART 6u
-/* The longest wait for callers of threads that are still waiting. */
-#define CALLERS_NS 3000000000u
 /* Between two readings of an owner. */
 #define OWNED_NS 10000000000u
 /* A thread that no look found for so long is forgotten; its next telling is a new one. */
@@ -27,20 +25,10 @@
 
 struct kept {
 	pid_t tid;
-	uint64_t told_ns;  /* when it had a full record */
 	uint64_t since_ns; /* it has waited since then, or longer */
 	uint64_t seen_ns;  /* the last look that found it */
 	uint64_t owned_ns; /* when its owner was last told that it is sampled */
-	enum offcpu_kind kind;
-	bool is_found; /* with its callers; else there is only the task */
-	bool truncated, is_deep;
-	int hart;
-	struct task *task;
-	uint64_t cgroup; /* id */
-	/* looks that found it there and were not given yet */
-	uint64_t count, weight_ns, first_ns, last_ns;
-	uint32_t n_frames, size;
-	struct frame **frame;
+	struct found_wait wait;
 	UT_hash_handle hh;
 };
 
@@ -49,9 +37,13 @@ struct offcpu {
 	struct offcpu_looks *looks;
 	struct offcpu_look *look; /* that is taken, up to `at`; NULL: none */
 	size_t at;
-	struct kept *kept; /* by tid */
-	uint64_t start_ns; /* of the session; UINT64_MAX: not yet */
+	struct kept *kept;     /* by tid */
+	uint64_t start_ns;     /* of the session; UINT64_MAX: not yet */
+	struct wakers *wakers; /* NULL: nobody asks for them */
+	bool has_stopped;
 };
+
+static int begin_wakers(struct offcpu *c, int *ret_error);
 
 int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *ret_error)
 {
@@ -65,11 +57,13 @@ int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *
 		*ret_error = EINVAL;
 	else
 		r = offcpu_looks_new(o->part_ppm, &c->looks, ret_error);
+	if (r == 0 && o->wakers)
+		r = begin_wakers(c, ret_error);
 	if (r == 0)
 		(void)sampler_add_offcpu(o->sampler);
 	if (r != 0) {
 		offcpu_free(c);
-		return r == OFFCPU_LOOKS_REFUSED ? OFFCPU_REFUSED : r;
+		return r < 0 ? r : OFFCPU_REFUSED;
 	}
 	*ret_offcpu = c;
 	return 0;
@@ -101,44 +95,100 @@ static struct kept *find(const struct offcpu *c, pid_t tid)
 /* Its owner is read again for it now and then: a thread that changed hands has run, mostly. */
 static void note_owner(struct offcpu *c, struct kept *k)
 {
-	if (k->last_ns < k->owned_ns + OWNED_NS)
+	if (k->wait.last_ns < k->owned_ns + OWNED_NS)
 		return;
-	k->owned_ns = k->last_ns;
-	attribute_counted(c->o.attribute, k->task);
+	k->owned_ns = k->wait.last_ns;
+	attribute_counted(c->o.attribute, k->wait.task);
+}
+
+static void give_wait(void *userdata, const struct found_wait *wait, const struct waker *waker)
+{
+	struct offcpu *c = userdata;
+	const struct stream *s = &c->o.sampler->offcpu[wait->kind];
+	if (wait->count == 0)
+		return;
+	const struct attribution a = {
+		.task = wait->task,
+		.cgroup = cgroup_find(c->o.tasks, wait->cgroup),
+		.time_ns = wait->last_ns,
+		.first_ns = wait->first_ns,
+		.hart = wait->hart,
+		.event = s->event,
+		.rung = s->rung,
+		.count = wait->count,
+		.weight_ns = wait->weight_ns,
+		.period = wait->count,
+		.frame = wait->frame,
+		.n_frames = wait->is_found ? wait->n_frames : 0,
+		.truncated = !wait->is_found || wait->truncated,
+		.is_deep = wait->is_found && wait->is_deep,
+		.is_offcpu = true,
+		.waker = waker,
+	};
+	c->o.take(c->o.userdata, &a);
 }
 
 /* Callers that are on their way are awaited for a while, unless this is the last chance. */
 static void give(struct offcpu *c, struct kept *k, bool is_last)
 {
-	const struct stream *s = &c->o.sampler->offcpu[k->kind];
-	if (k->count == 0 || (!k->is_found && !is_last && k->last_ns < k->told_ns + CALLERS_NS))
+	struct found_wait *wait = &k->wait;
+	if (wait->count == 0 ||
+		(!wait->is_found && !is_last && wait->last_ns < wait->told_ns + WAIT_CALLERS_NS))
 		return;
-	const struct attribution a = {
-		.task = k->task,
-		.cgroup = cgroup_find(c->o.tasks, k->cgroup),
-		.time_ns = k->last_ns,
-		.first_ns = k->first_ns,
-		.hart = k->hart,
-		.event = s->event,
-		.rung = s->rung,
-		.count = k->count,
-		.weight_ns = k->weight_ns,
-		.period = k->count,
-		.frame = k->frame,
-		.n_frames = k->is_found ? k->n_frames : 0,
-		.truncated = !k->is_found || k->truncated,
-		.is_deep = k->is_found && k->is_deep,
-		.is_offcpu = true,
-	};
 	note_owner(c, k);
-	c->o.take(c->o.userdata, &a);
-	k->count = k->weight_ns = 0;
+	give_wait(c, wait, NULL);
+	wait->count = wait->weight_ns = 0;
+}
+
+/* Is it handed out only when it has ended? Nobody ends the wait for a hart. */
+static bool holds(const struct offcpu *c, const struct kept *k)
+{
+	return c->wakers && !c->has_stopped && k->wait.kind != OFFCPU_HART && k->wait.number != 0;
+}
+
+/* Has the wait samples that were not handed out, or may their callers come? */
+static bool has_more(const struct found_wait *wait)
+{
+	return wait->count > 0 || !wait->is_found;
+}
+
+static void end_wait(struct offcpu *c, struct kept *k)
+{
+	if (!holds(c, k)) {
+		give(c, k, true);
+	} else if (has_more(&k->wait)) {
+		note_owner(c, k);
+		wakers_take_wait(c->wakers, &k->wait);
+	}
+}
+
+static struct found_wait *find_wait(void *userdata, pid_t tid)
+{
+	struct offcpu *c = userdata;
+	struct kept *k = find(c, tid);
+	if (!k || !holds(c, k) || !has_more(&k->wait))
+		return NULL;
+	note_owner(c, k);
+	return &k->wait;
+}
+
+static int begin_wakers(struct offcpu *c, int *ret_error)
+{
+	const struct wakers_options o = {
+		.bpf = offcpu_looks_bpf(c->looks),
+		.attribute = c->o.attribute,
+		.stream = &c->o.sampler->offcpu[OFFCPU_OTHER],
+		.find = find_wait,
+		.give = give_wait,
+		.userdata = c,
+	};
+	return wakers_new(&o, &c->wakers, ret_error);
 }
 
 static void forget(struct offcpu *c, struct kept *k)
 {
 	HASH_DEL(c->kept, k);
-	free(k->frame);
+	free(k->wait.frame);
 	free(k);
 }
 
@@ -154,7 +204,7 @@ static struct kept *keep(struct offcpu *c, const struct offcpu_thread *t, uint64
 		k = HASH_COUNT(c->kept) < KEPT_MAX ? calloc(1, sizeof(*k)) : NULL;
 		if (!k)
 			return NULL;
-		k->tid = tid;
+		k->tid = k->wait.tid = tid;
 		HASH_ADD_INT(c->kept, tid, k);
 		if (!k->hh.tbl) {
 			free(k);
@@ -162,55 +212,61 @@ static struct kept *keep(struct offcpu *c, const struct offcpu_thread *t, uint64
 		}
 		k->since_ns = time_ns;
 	} else if (!t->again) {
-		give(c, k, true);
-		k->is_found = false;
+		end_wait(c, k);
+		k->wait.is_found = false;
 		k->since_ns = time_ns;
 	}
-	if (!t->again || !k->is_found) {
-		k->kind = t->kind;
-		k->task = task;
-		k->cgroup = task->cgroup;
-		k->hart = (int)t->record.cpu;
+	struct found_wait *wait = &k->wait;
+	if (!t->again || !wait->is_found) {
+		wait->kind = t->kind;
+		wait->task = task;
+		wait->cgroup = task->cgroup;
+		wait->hart = (int)t->record.cpu;
 	}
-	k->told_ns = k->seen_ns = time_ns; /* it may be found better this time */
+	wait->number = t->wait;
+	wait->told_ns = k->seen_ns = time_ns; /* it may be found better this time */
 	return k;
 }
 
-void offcpu_found(struct offcpu *c, const struct attribution *a)
+static void add_sample(struct found_wait *wait, uint64_t time_ns, uint64_t weight_ns)
 {
+	if (wait->count++ == 0)
+		wait->first_ns = time_ns;
+	wait->weight_ns += weight_ns;
+	wait->last_ns = time_ns;
+}
+
+bool offcpu_found(struct offcpu *c, const struct attribution *a)
+{
+	if (c ? wakers_found(c->wakers, a) : a->waker_of != 0)
+		return true;
 	struct kept *k = c && a->task ? find(c, a->task->tid) : NULL;
-	if (!k || k->told_ns != a->time_ns)
-		return;
-	if (a->n_frames > k->size) {
-		struct frame **frame = reallocarray(k->frame, a->n_frames, sizeof(*frame));
-		if (!frame)
-			return;
-		k->frame = frame;
-		k->size = a->n_frames;
-	}
-	k->truncated = a->truncated;
-	k->is_deep = a->is_deep;
-	k->hart = a->hart;
-	k->task = a->task;
-	k->cgroup = a->cgroup ? a->cgroup->id : 0;
-	k->n_frames = a->n_frames;
+	if (!k || k->wait.told_ns != a->time_ns || found_wait_set_callers(&k->wait, a) < 0)
+		return false;
 	k->owned_ns = a->time_ns;
-	if (a->n_frames > 0)
-		memcpy(k->frame, a->frame, a->n_frames * sizeof(*a->frame));
-	k->is_found = true;
+	if (!holds(c, k) || a->count == 0)
+		return false;
+	/* others may have come while these callers were on their way */
+	if (k->wait.count > 0) {
+		k->wait.count += a->count;
+		k->wait.weight_ns += a->weight_ns;
+	} else {
+		add_sample(&k->wait, a->time_ns, a->weight_ns);
+	}
+	return true;
 }
 
 /* Has it waited for so long that a row of it now and then will do? */
 static bool rests(const struct offcpu *c, const struct kept *k)
 {
-	return k->last_ns - k->since_ns > c->o.rest_ns / RESTS_PART &&
-	       k->last_ns - k->first_ns < c->o.rest_ns;
+	return k->wait.last_ns - k->since_ns > c->o.rest_ns / RESTS_PART &&
+	       k->wait.last_ns - k->wait.first_ns < c->o.rest_ns;
 }
 
 void offcpu_give(struct offcpu *c, bool all)
 {
 	for (struct kept *k = c ? c->kept : NULL; k; k = k->hh.next)
-		if (all || !c->o.rest_ns || !rests(c, k))
+		if (!holds(c, k) && (all || !c->o.rest_ns || !rests(c, k)))
 			give(c, k, false);
 }
 
@@ -219,17 +275,16 @@ void offcpu_end(struct offcpu *c, const struct task *task)
 	struct kept *k = c ? find(c, task->tid) : NULL;
 	if (!k)
 		return;
-	give(c, k, true);
+	end_wait(c, k);
 	forget(c, k);
 }
 
 void offcpu_mark(const struct offcpu *c, struct sweep *s)
 {
-	for (const struct kept *k = c ? c->kept : NULL; k; k = k->hh.next) {
-		sweep_keep_task(s, k->task);
-		for (uint32_t i = 0; k->is_found && i < k->n_frames; i++)
-			sweep_keep_frame(s, k->frame[i]);
-	}
+	for (const struct kept *k = c ? c->kept : NULL; k; k = k->hh.next)
+		found_wait_mark(&k->wait, s);
+	if (c)
+		wakers_mark(c->wakers, s);
 }
 
 /* --- looks ------------------------------------------------------------------------------------ */
@@ -241,7 +296,7 @@ static int take_thread(struct offcpu *c, struct offcpu_thread *t)
 		       weight_ns = time_ns < c->start_ns ? 0 : c->look->weight_ns;
 	struct kept *k = find(c, (pid_t)t->record.tid);
 	if (t->restarts && k)
-		t->kind = k->kind;
+		t->kind = k->wait.kind;
 	if (!t->same) {
 		t->record.stream = &c->o.sampler->offcpu[t->kind];
 		t->record.time_ns = time_ns;
@@ -250,15 +305,19 @@ static int take_thread(struct offcpu *c, struct offcpu_thread *t)
 	}
 	if (!k || !weight_ns)
 		return 0;
-	if (k->task->end_ns) { /* it has another name, job or owner */
+	if (k->wait.task->end_ns) { /* it has another name, job or owner */
 		struct task *now = task_find(c->o.tasks, k->tid);
-		give(c, k, true);
-		k->task = now ? now : k->task;
+		end_wait(c, k);
+		k->wait.task = now ? now : k->wait.task;
 	}
-	if (k->count++ == 0)
-		k->first_ns = time_ns;
-	k->weight_ns += weight_ns;
-	k->last_ns = k->seen_ns = time_ns;
+	/* Another wait, from which it runs by now: where that was is assumed, and a waker would say more than is known. */
+	const bool is_assumed = k->wait.number != t->wait && holds(c, k);
+	if (is_assumed)
+		end_wait(c, k);
+	add_sample(&k->wait, time_ns, weight_ns);
+	k->seen_ns = time_ns;
+	if (is_assumed)
+		give(c, k, true);
 	return 0;
 }
 
@@ -275,12 +334,14 @@ static void forget_unseen(struct offcpu *c, uint64_t time_ns)
 	}
 }
 
-static void end_look(struct offcpu *c)
+static int end_look(struct offcpu *c)
 {
+	int r = wakers_end_look(c->wakers, c->look->time_ns);
 	forget_unseen(c, c->look->time_ns);
 	offcpu_look_free(c->look);
 	c->look = NULL;
 	c->at = 0;
+	return r;
 }
 
 int offcpu_feed(struct offcpu *c, uint64_t until_cpu_ns)
@@ -295,7 +356,7 @@ int offcpu_feed(struct offcpu *c, uint64_t until_cpu_ns)
 		size_t used;
 		if (offcpu_decode(c->look->bytes + c->at, c->look->n_bytes - c->at, &thread,
 			    &used) != 0) {
-			end_look(c);
+			r = end_look(c);
 			break;
 		}
 		c->at += used;
@@ -311,8 +372,38 @@ int offcpu_feed(struct offcpu *c, uint64_t until_cpu_ns)
 
 void offcpu_dispatch(struct offcpu *c, uint64_t now_ns)
 {
+	if (!c)
+		return;
+	offcpu_looks_dispatch(c->looks, now_ns);
+	if (c->wakers)
+		wakers_expire(c->wakers, now_ns);
+}
+
+void offcpu_stop(struct offcpu *c)
+{
+	if (!c || !c->wakers || c->has_stopped)
+		return;
+	/* without memory, waits have no waker */
+	(void)wakers_end_look(c->wakers, UINT64_MAX);
+	c->has_stopped = true;
+	for (struct kept *k = c->kept; k; k = k->hh.next)
+		give(c, k, true);
+}
+
+bool offcpu_awaits_callers(const struct offcpu *c)
+{
+	return c && wakers_await(c->wakers);
+}
+
+void offcpu_give_up_callers(struct offcpu *c)
+{
 	if (c)
-		offcpu_looks_dispatch(c->looks, now_ns);
+		wakers_give_all(c->wakers);
+}
+
+uint64_t offcpu_wakes_lost(const struct offcpu *c)
+{
+	return c ? wakers_lost(c->wakers) : 0;
 }
 
 void offcpu_watched(struct offcpu *c, bool is_watched)
@@ -341,6 +432,7 @@ struct offcpu *offcpu_free(struct offcpu *c)
 	while (c->kept)
 		forget(c, c->kept);
 	offcpu_look_free(c->look);
+	wakers_free(c->wakers);
 	offcpu_looks_free(c->looks);
 	free(c);
 	return NULL;

@@ -10,6 +10,7 @@
 #include "daemon/attribute/attribute.h"
 #include "daemon/attribute/sweep.h"
 #include "daemon/session/offcpu_looks.h"
+#include "daemon/session/wakers.h"
 
 struct offcpu;
 
@@ -22,12 +23,13 @@ struct offcpu_options {
 	/* A thread that rests (has waited in one place for a sixth of this) is handed out that often, and when all are
 	 * asked for: most threads of a machine rest for hours. 0: with each cut. */
 	uint64_t rest_ns;
+	bool wakers; /* find who ends each wait, and hand out waits with that, when they have ended */
 	/* Receives summed samples of kept threads; attribute delivers the others. */
 	void (*take)(void *userdata, const struct attribution *a);
 	void *userdata;
 };
 
-/* 0; OFFCPU_REFUSED: *ret_error, an errno, says why; -errno. */
+/* 0; OFFCPU_REFUSED: *ret_error, an errno, says why, also if only wakers are refused; -errno. */
 enum { OFFCPU_REFUSED = 1 };
 int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *ret_error);
 
@@ -42,13 +44,21 @@ uint64_t offcpu_next_ns(const struct offcpu *c);
 enum { OFFCPU_MORE = 1 };
 int offcpu_feed(struct offcpu *c, uint64_t until_cpu_ns);
 
-/* Attribute found that sample's callers: keep them. */
-void offcpu_found(struct offcpu *c, const struct attribution *a);
+/* Attribute found that sample's callers: keep them. True: it is handed out later, or is no sample. */
+bool offcpu_found(struct offcpu *c, const struct attribution *a);
 /* Hand out what is summed up: of all threads, unless they rest and not all are asked for; of one, which ended and is
  * forgotten. */
 void offcpu_give(struct offcpu *c, bool all);
 void offcpu_end(struct offcpu *c, const struct task *task);
 void offcpu_mark(const struct offcpu *c, struct sweep *s);
+
+/* The session ends: hand out all waits with their wakers, but those whose callers may still come. Are there such? Hand
+ * them out as they are. */
+void offcpu_stop(struct offcpu *c);
+bool offcpu_awaits_callers(const struct offcpu *c);
+void offcpu_give_up_callers(struct offcpu *c);
+/* Wakes that were lost, so that waits have no waker. */
+uint64_t offcpu_wakes_lost(const struct offcpu *c);
 
 /* Once a drain. */
 void offcpu_dispatch(struct offcpu *c, uint64_t now_ns);

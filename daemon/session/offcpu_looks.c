@@ -86,6 +86,8 @@ static void look_now(struct looker *l)
 	_cleanup_(closep) int fd = -1;
 	ssize_t n = offcpu_bpf_look(LINK_FD, &fd) < 0 ? -1 : 1;
 	look->n_bytes = 0;
+	/* without a hart for a moment, since a look is about who had one when this process got its own */
+	(void)poll(NULL, 0, 1);
 	while (n > 0 && LOOK_BYTES_MAX - look->n_bytes >= READ_BYTES) {
 		n = read(fd, look->bytes + look->n_bytes, READ_BYTES);
 		look->n_bytes += n > 0 ? (size_t)n : 0;
@@ -163,8 +165,6 @@ static noreturn void look_on(struct looker *l)
 {
 	for (;;) {
 		sleep_until(l->start_ns + moment_in(l->interval_ns));
-		/* without a hart for a moment, since a look is about who had one when this process got its own */
-		(void)poll(NULL, 0, 1);
 		look_now(l);
 		l->look->weight_ns = l->interval_ns + l->unlooked_ns;
 		l->unlooked_ns = 0;
@@ -368,6 +368,11 @@ struct offcpu_looks_state offcpu_looks_state(const struct offcpu_looks *l)
 		.n_cut = s->n_cut,
 		.has_ended = l->pipe_fd < 0 && l->n_lost >= LOST_MAX,
 	};
+}
+
+const struct offcpu_bpf *offcpu_looks_bpf(const struct offcpu_looks *l)
+{
+	return &l->bpf;
 }
 
 void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns)

@@ -35,6 +35,7 @@ struct offcpu_look {
 	uint8_t bytes[]; /* as in kernel/offcpu_layout.h; the last threads may be missing */
 };
 
+struct offcpu_bpf;
 struct offcpu_looks;
 
 /* Load the program, and begin to look. Looks take at most that part (in millionths) of a hart's time, unless that would
@@ -61,6 +62,9 @@ struct offcpu_looks_state {
 	bool has_ended; /* too many were given up one after the other: there are none any more */
 };
 struct offcpu_looks_state offcpu_looks_state(const struct offcpu_looks *l);
+
+/* The program that looks, borrowed. */
+const struct offcpu_bpf *offcpu_looks_bpf(const struct offcpu_looks *l);
 
 /* The loop's turn: give up a look that hangs. */
 void offcpu_looks_dispatch(struct offcpu_looks *l, uint64_t now_ns);

@@ -200,21 +200,6 @@ static int flush_or_lose(struct recording *g, uint64_t end_ns)
 	return stored_or_lost(g, flush(g, end_ns));
 }
 
-/* Replace the kernel's frames of a stack by one frame, which does not show where in the kernel the sample
- * was. The two arrays may not be the same. */
-static uint32_t hide_kernel(struct recording *g, const struct attribution *a, struct frame **frame)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < a->n_frames; i++) {
-		enum file_kind kind = a->frame[i]->file->kind;
-		if (kind != FILE_KERNEL && kind != FILE_MODULE)
-			frame[n++] = a->frame[i];
-		else if (n == 0 || frame[n - 1] != g->hidden)
-			frame[n++] = g->hidden;
-	}
-	return n;
-}
-
 static int add_whole(struct recording *g, const struct attribution *a)
 {
 	int r = window_add(&g->window, &g->stacks, a);
@@ -272,12 +257,7 @@ static void take(void *userdata, const struct attribution *a)
 		recording_lose(g, a->hart, LOSS_DEEP, a->is_deep ? a->count : 0);
 	}
 	struct frame *frame[STACK_FRAMES_MAX];
-	if (g->hidden) {
-		seen.n_frames = hide_kernel(g, a, frame);
-		seen.frame = frame;
-	}
-	if (g->no_callers && seen.n_frames > 1)
-		seen.n_frames = 1;
+	recording_choose_frames(g, &seen, frame);
 	if (r == 0)
 		r = g->trouble ? g->trouble : add(g, &seen);
 	if (r == 0)
@@ -329,6 +309,7 @@ static void mark(void *userdata, struct sweep *s)
 		sweep_keep_frame(s, g->stacks.node[i]->frame);
 	sweep_keep_frame(s, g->hidden);
 	recording_share_mark(g->share, s);
+	recording_wakers_mark(&g->wakers, s);
 	downsample_mark(g->downsample, s);
 	if (!g->segment || g->trouble)
 		return;
@@ -518,6 +499,7 @@ int recording_finish(struct recording *g, uint64_t now_ns)
 	thread_times_look_at_all(g->times, now_ns);
 	g->end_ns = now_ns > g->window.start_ns ? now_ns : g->window.start_ns;
 	recording_expect_callers(g);
+	recording_note_lost_wakes(g);
 	recording_sum_losses(g);
 	recording_end_counts(g);
 	g->finish_ns = now_ns + g->names_ns;
@@ -588,6 +570,7 @@ struct recording *recording_free(struct recording *g)
 	stack_tree_clear(&g->stacks);
 	free((struct hart_count *)g->last_counts.row);
 	recording_share_free(g->share);
+	recording_wakers_clear(&g->wakers);
 	thread_times_free(g->times);
 	recording_part_free(g->part);
 	downsample_free(g->downsample);

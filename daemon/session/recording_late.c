@@ -4,6 +4,7 @@
  * those that come too late are taken with only their leaf. Other taps of the walk are not concerned. A live
  * recording does not wait, since another follows it and takes them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -62,7 +63,8 @@ static bool is_unwanted(void *userdata, const struct attribution *a)
 
 bool recording_awaits_callers(struct recording *g)
 {
-	return !g->live && !each_waiting(g, is_unwanted);
+	return !g->live && (!each_waiting(g, is_unwanted) ||
+				   (!g->shared && walk_awaits_callers_of_waits(g->walk)));
 }
 
 static bool take_leaf(void *userdata, const struct attribution *a)
@@ -79,6 +81,17 @@ static bool take_leaf(void *userdata, const struct attribution *a)
 void recording_take_leaves(struct recording *g)
 {
 	(void)each_waiting(g, take_leaf);
+	if (!g->shared)
+		walk_give_up_callers_of_waits(g->walk);
+}
+
+void recording_note_lost_wakes(struct recording *g)
+{
+	const uint64_t n = walk_wakes_lost(g->walk);
+	if (n > 0 && !*g->note)
+		snprintf(g->note, sizeof(g->note),
+			"%llu waits have no waker: too many threads were woken at once",
+			(unsigned long long)n);
 }
 
 struct hart_count_rows recording_take_counts(struct recording *g)

@@ -7,6 +7,7 @@
 #include "daemon/session/recording.h"
 #include "daemon/session/recording_part.h"
 #include "daemon/session/recording_share.h"
+#include "daemon/session/recording_wakers.h"
 #include "daemon/session/thread_times.h"
 
 struct recording {
@@ -57,6 +58,7 @@ struct recording {
 	struct thread_times *times; /* of the targets; NULL: of all, whose times are not read */
 	uint64_t callers_ns;        /* the end of the wait for callers */
 	bool has_callers; /* after the end: the last window is closed, and later samples are dropped */
+	struct recording_wakers wakers;
 	char note[RECORDING_NOTE_BYTES]; /* of the windows that end now; "": none */
 };
 
@@ -77,12 +79,20 @@ static inline struct window recording_window(const struct recording *g, uint64_t
 /* Its tap on the walk. */
 struct tap recording_tap(struct recording *g);
 
+/* --- recording_frames.c ----------------------------------------------------------------------- */
+
+/* Give the sample the frames that its recording keeps, in room (STACK_FRAMES_MAX) unless they are its own: with those of
+ * a waker, without those of a hidden kernel. */
+void recording_choose_frames(struct recording *g, struct attribution *a, struct frame **room);
+
 /* --- recording_late.c ------------------------------------------------------------------------- */
 
 /* Add to the losses of the recording itself. */
 void recording_lose(struct recording *g, int hart, enum loss cause, uint64_t n);
 /* Is a sample of that time another recording's, or nobody's? */
 bool recording_is_outside(const struct recording *g, uint64_t time_ns);
+/* The recording ended: say how many waits have no waker, unless there is a more important note. */
+void recording_note_lost_wakes(struct recording *g);
 /* The recording ended: note what will come later. */
 void recording_expect_callers(struct recording *g);
 /* Do samples from before the end wait for their callers? */

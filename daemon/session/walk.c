@@ -132,7 +132,8 @@ static int begin_offcpu(struct walk *w, const struct walk_options *o)
 		.all = o->all,
 		.part_ppm = o->offcpu_ppm,
 		.rest_ns = o->always ? OFFCPU_REST_NS : 0,
-		.take = walk_take,
+		.wakers = o->wakers,
+		.take = walk_take_wait,
 		.userdata = w,
 	};
 	const struct machine *m = &w->sampler->machine;
@@ -543,6 +544,7 @@ int walk_stop(struct walk *w, uint64_t now_ns)
 	r = walk_drain_all(w, now_ns);
 	if (r == 0)
 		r = walk_drain_uncut(w, UINT64_MAX);
+	offcpu_stop(w->inner->offcpu);
 	w->inner->stopped = true;
 	sampler_count_losses(w->sampler);
 	return r == 0 ? namer_ask_again(w->namer) : r;

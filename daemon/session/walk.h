@@ -39,6 +39,9 @@ struct walk_options {
 	bool always; /* it runs for weeks, so wake up for fewer execs */
 	/* Look for threads without a hart, in at most this part (in millionths) of a hart's time; 0: do not. */
 	uint32_t offcpu_ppm;
+	/* find who ends the waits (wakers.h); not where a client watches while it runs. Where that is refused, it does not
+	 * look for threads without a hart at all */
+	bool wakers;
 	const char *namer;                 /* path of mperf-namer or NULL */
 	struct graves *graves;             /* of its workers; borrowed (naming/namer.h) */
 	const struct stack_starts *starts; /* borrowed for as long as the walk lives; or NULL */
@@ -177,6 +180,11 @@ void walk_put_off_execs(struct walk *w, bool put_off);
 struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error);
 /* Are there looks? */
 bool walk_has_looks(const struct walk *w);
+/* With walk_options.wakers, after walk_stop: may callers of waits still come? Hand waits out without them. */
+bool walk_awaits_callers_of_waits(const struct walk *w);
+void walk_give_up_callers_of_waits(struct walk *w);
+/* Wakes that were lost, so that waits have no waker. */
+uint64_t walk_wakes_lost(const struct walk *w);
 /* Look for them seldom from now on, or as often as their part of the time allows. */
 void walk_put_off_looks(struct walk *w, bool put_off);
 

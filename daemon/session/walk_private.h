@@ -69,6 +69,8 @@ uint64_t walk_drain_deadline_ns(const struct walk *w);
 
 /* attribute's sink: every attribution passes here. */
 void walk_take(void *userdata, const struct attribution *a);
+/* The same of a wait that offcpu.h hands out. */
+void walk_take_wait(void *userdata, const struct attribution *a);
 void walk_take_end(void *userdata, struct task *task, uint64_t time_ns);
 int walk_take_loops(void *userdata, struct task *task, const struct loop_counts *c);
 void walk_mark(void *userdata, struct sweep *s);

@@ -11,12 +11,18 @@ void walk_give(struct walk *w, struct tap *tap, const struct attribution *a)
 		tap->take(tap->userdata, &seen);
 }
 
+void walk_take_wait(void *userdata, const struct attribution *a)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		walk_give(w, tap, a);
+}
+
 void walk_take(void *userdata, const struct attribution *a)
 {
 	struct walk *w = userdata;
 	if (a->is_offcpu) {
-		offcpu_found(w->inner->offcpu, a);
-		if (a->count == 0)
+		if (offcpu_found(w->inner->offcpu, a) || a->count == 0)
 			return;
 	} else if (!a->raise) {
 		w->n_taken += a->count;
@@ -24,6 +30,21 @@ void walk_take(void *userdata, const struct attribution *a)
 	}
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		walk_give(w, tap, a);
+}
+
+bool walk_awaits_callers_of_waits(const struct walk *w)
+{
+	return offcpu_awaits_callers(w->inner->offcpu);
+}
+
+void walk_give_up_callers_of_waits(struct walk *w)
+{
+	offcpu_give_up_callers(w->inner->offcpu);
+}
+
+uint64_t walk_wakes_lost(const struct walk *w)
+{
+	return offcpu_wakes_lost(w->inner->offcpu);
 }
 
 void walk_take_end(void *userdata, struct task *task, uint64_t time_ns)

@@ -6,7 +6,8 @@
  * under the same callers, with a node per process name at the root. Rows are first summed per
  * (process name, stack), then each such stack is folded into the merged tree from its outermost
  * caller inwards; a stack whose callers were folded before starts there. Inlined functions are
- * nodes of their own. Asked for by_wait, the name of the wait is part of what is summed, and a node at its end.
+ * nodes of their own. Asked for by_wait, the name of the wait is part of what is summed, and a node at its end,
+ * below the stack of a waker.
  */
 
 #include <errno.h>
@@ -160,18 +161,22 @@ static bool is_hidden_kernel(const struct flame *f, uint32_t node)
 	return node != 0 && name[0] == f->loaded.kernel_name && name[1] == f->loaded.kernel_name;
 }
 
-/* Fold a frame: its symbol, then the functions inlined into it, each one level down. */
-static int fold_frame(struct flame *f, uint32_t *node, const struct loaded_frame *frame)
+/* Fold the frame of a stack: its symbol, then the functions inlined into it, each one level down. A waker's stack is
+ * upside down, above that of the thread that it woke. */
+static int fold_frame(struct flame *f, uint32_t *node, uint32_t stack)
 {
 	const struct loaded *l = &f->loaded;
+	const struct loaded_frame *frame = &l->frame[l->stack[stack].frame];
+	const bool is_wakers = loaded_sleeper(l, stack) != stack;
 	uint32_t module = loaded_module(l, frame), unknown = l->unknown_name;
 	if (l->file[frame->file].hidden && is_hidden_kernel(f, *node))
 		return 0; /* nor is its depth shown */
 	int r = 0;
-	for (uint32_t i = frame->n_places; i > 0 && r == 0; i--) {
-		const struct loaded_place *p = &l->place[frame->place + i - 1];
+	for (uint32_t n = frame->n_places; n > 0 && r == 0; n--) {
+		const uint32_t i = is_wakers ? frame->n_places - n : n - 1;
+		const struct loaded_place *p = &l->place[frame->place + i];
 		enum flame_kind kind = kind_of(l, frame);
-		if (i < frame->n_places && kind == KIND_USER)
+		if (i + 1 < frame->n_places && kind == KIND_USER)
 			kind = KIND_INLINED;
 		struct key name = {{p->function ? p->function : unknown, module, kind,
 			loaded_build(l, frame)}};
@@ -207,11 +212,10 @@ static int find_folded(struct flame *f, uint32_t comm, uint32_t stack, struct un
 	}
 }
 
-/* Fold the stack of that index in stacks; u->node is where it ends. */
-static int fold_stack(struct flame *f, uint32_t index, struct unfolded *u)
+/* Fold a stack; u->node is where it ends. */
+static int fold_stack(struct flame *f, uint32_t comm, uint32_t of, struct unfolded *u)
 {
-	uint32_t comm = (uint32_t)f->stacks.key[index].part[0];
-	int r = find_folded(f, comm, (uint32_t)f->stacks.key[index].part[1], u);
+	int r = find_folded(f, comm, of, u);
 	while (r == 0 && u->n > 0) {
 		uint32_t i = u->path[--u->n];
 		uint32_t stack = (uint32_t)f->stacks.key[i].part[1];
@@ -219,9 +223,7 @@ static int fold_stack(struct flame *f, uint32_t index, struct unfolded *u)
 			struct key name = {{comm, 0, KIND_USER}};
 			r = step_down(f, &u->node, &name, 0, 0);
 		} else {
-			const struct loaded_frame *frame =
-				&f->loaded.frame[f->loaded.stack[stack].frame];
-			r = fold_frame(f, &u->node, frame);
+			r = fold_frame(f, &u->node, stack);
 		}
 		f->folded[i].node = u->node;
 	}
@@ -240,19 +242,35 @@ static int fold_nothing(struct flame *f, uint32_t *node)
 	return step_down(f, node, &name, 0, 0);
 }
 
+/* Fold the part of a stack that is a waker's. */
+static int fold_waker(struct flame *f, uint32_t *node, uint32_t stack, uint32_t sleeper)
+{
+	uint32_t path[STACK_FRAMES_MAX], n = 0;
+	int r = 0;
+	for (; stack > sleeper && n < STACK_FRAMES_MAX; stack = f->loaded.stack[stack].parent)
+		path[n++] = stack;
+	while (n > 0 && r == 0)
+		r = fold_frame(f, node, path[--n]);
+	return r;
+}
+
 static int fold_stacks(struct flame *f)
 {
 	struct unfolded u = {0};
 	int r = 0;
 	/* folding adds callers behind the end; they have no value of their own */
 	for (uint32_t i = 0, n = f->stacks.n_keys; i < n && r == 0; i++) {
-		r = fold_stack(f, i, &u);
-		const uint64_t *of = f->stacks.key[i].part;
-		uint32_t node = u.node, wait = (uint32_t)of[2];
-		if (r == 0 && of[1] == 0)
+		const struct key of = f->stacks.key[i];
+		const uint32_t wait = (uint32_t)of.part[2], stack = (uint32_t)of.part[1];
+		const uint32_t sleeper = wait ? loaded_sleeper(&f->loaded, stack) : stack;
+		r = fold_stack(f, (uint32_t)of.part[0], sleeper, &u);
+		uint32_t node = u.node;
+		if (r == 0 && sleeper == 0)
 			r = fold_nothing(f, &node);
 		if (r == 0 && wait)
 			r = fold_wait(f, &node, wait);
+		if (r == 0)
+			r = fold_waker(f, &node, stack, sleeper);
 		if (r == 0)
 			add(&f->node[node].self, &f->folded[i].sum);
 	}

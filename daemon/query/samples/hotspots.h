@@ -78,7 +78,8 @@ int hotspots_key_frames(struct hotspots *h);
 int hotspots_find_profiling(struct hotspots *h);
 static inline bool hotspots_is_profiling(const struct hotspots *h, uint32_t stack)
 {
-	return h->profiling && stack <= h->loaded.n_stacks && h->profiling[stack];
+	return h->profiling && stack <= h->loaded.n_stacks &&
+	       h->profiling[loaded_sleeper(&h->loaded, stack)];
 }
 
 /* The key that a row's self value belongs to. 0, QUERY_FAILED, -errno. */

@@ -19,7 +19,7 @@ static uint8_t bytes[OFFCPU_THREAD_BYTES_MAX];
 static struct offcpu_head head(int32_t syscall, uint16_t flags)
 {
 	return (struct offcpu_head){
-		.pid = 40, .tid = 41, .hart = 3, .syscall = syscall, .flags = flags};
+		.pid = 40, .tid = 41, .hart = 3, .syscall = syscall, .flags = flags, .wait = 5};
 }
 
 static int decode(const struct offcpu_head *h)
@@ -139,5 +139,78 @@ TEST(counts_that_lead_outside_are_refused)
 	ck_assert_int_eq(decode(&h), RECORD_HOSTILE);
 	h.n_stack = 0;
 	h.tid = 0;
+	ck_assert_int_eq(decode(&h), RECORD_HOSTILE);
+}
+
+/* --- wakers ----------------------------------------------------------------------------------- */
+
+static struct offcpu_waking waker(uint16_t flags)
+{
+	struct offcpu_waking w = {.time_ns = 77, .record.head = head(SYS_futex, flags)};
+	w.record.head.wakee = 50;
+	return w;
+}
+
+/* With all the bytes that it says it has, or n_bytes. */
+static int decode_waker(const struct offcpu_waking *w, size_t n_bytes)
+{
+	static uint8_t of_waker[OFFCPU_WAKING_BYTES_MAX];
+	memset(of_waker, 0, sizeof(of_waker));
+	memcpy(of_waker, w, sizeof(*w));
+	return offcpu_decode_waking(of_waker, n_bytes, &thread);
+}
+
+TEST(a_waker_has_its_stack_and_the_wait_that_it_ended)
+{
+	struct offcpu_waking w = waker(OFFCPU_WAKER);
+	w.record.head.n_chain = 1;
+	w.record.head.n_stack = 8;
+	w.record.chain[0] = 0xffffffff81000010;
+	ck_assert_int_eq(decode_waker(&w, sizeof(w) + 8), 0);
+	ck_assert_uint_eq(thread.record.time_ns, 77);
+	ck_assert_uint_eq(thread.record.tid, 41);
+	ck_assert_int_eq(thread.wakee, 50);
+	ck_assert_uint_eq(thread.wait, 5);
+	ck_assert_uint_eq(thread.record.sample.n_stack, 8);
+	ck_assert_uint_eq(thread.record.sample.n_callchain, 2);
+	/* shorter than it says */
+	ck_assert_int_eq(decode_waker(&w, sizeof(w) + 7), RECORD_TRUNCATED);
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_TRUNCATED);
+	ck_assert_int_eq(decode_waker(&w, 7), RECORD_TRUNCATED);
+	ck_assert_int_eq(decode_waker(&w, 0), RECORD_TRUNCATED);
+}
+
+TEST(an_interrupt_is_no_task)
+{
+	struct offcpu_waking w = waker(OFFCPU_WAKER | OFFCPU_INTERRUPT);
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	w.record.head.pid = w.record.head.tid = 0;
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), 0);
+	ck_assert(thread.is_interrupt);
+}
+
+TEST(a_forged_waker_is_refused)
+{
+	struct offcpu_waking w = waker(0); /* a record of a look */
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	w = waker(OFFCPU_WAKER | OFFCPU_SAME);
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	w = waker(OFFCPU_WAKER);
+	w.record.head.wakee = 0;
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	w = waker(OFFCPU_WAKER);
+	w.record.head.wait = 0;
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	w = waker(OFFCPU_WAKER);
+	w.record.head.n_stack = OFFCPU_STACK_MAX + 8;
+	ck_assert_int_eq(decode_waker(&w, OFFCPU_WAKING_BYTES_MAX), RECORD_HOSTILE);
+	w = waker(OFFCPU_WAKER);
+	w.record.head.tid = 0;
+	ck_assert_int_eq(decode_waker(&w, sizeof(w)), RECORD_HOSTILE);
+	/* and in a look a waker */
+	struct offcpu_head h = head(SYS_futex, OFFCPU_WAKER);
+	ck_assert_int_eq(decode(&h), RECORD_HOSTILE);
+	h = head(SYS_futex, 0);
+	h.wakee = 50;
 	ck_assert_int_eq(decode(&h), RECORD_HOSTILE);
 }

@@ -10,17 +10,18 @@
 #include <unistd.h>
 
 #include "daemon/decode/offcpu.h"
-#include "daemon/kernel/offcpu_bpf.h"
+#include "daemon/kernel/wakers_bpf.h"
 #include "proto/base/clock.h"
 #include "tests/unit/test.h"
 
 #define SECRET 0x5ca1ab1e0ddba11ull
 #define LOOK_BYTES (16u << 20)
 
-static struct offcpu_bpf bpf = {-1, -1, -1};
+static struct offcpu_bpf bpf = {-1, -1, -1, -1};
 static uint8_t *look;
 static size_t n_look;
 static pid_t child;
+static struct wakers_bpf *wakers;
 
 static bool loaded(const char *test)
 {
@@ -44,6 +45,7 @@ static void teardown(void)
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 	}
+	wakers = wakers_bpf_free(wakers);
 	if (bpf.link_fd >= 0)
 		offcpu_bpf_close(&bpf);
 	bpf.link_fd = -1;
@@ -213,4 +215,138 @@ TEST(after_a_look_that_was_lost_threads_are_told_again)
 	ck_assert(t.same);
 	/* nothing is being copied for longer than a moment */
 	ck_assert(!offcpu_bpf_bar(&bpf, SECOND, clock_ns(CLOCK_MONOTONIC)));
+}
+
+/* --- wakers ----------------------------------------------------------------------------------- */
+
+static struct offcpu_waking waking; /* of the child, the last */
+static struct offcpu_thread of_waking;
+static unsigned n_wakings, n_of_child, n_dirty;
+
+static bool take_waking(void *userdata, const uint8_t *bytes, size_t n)
+{
+	(void)userdata;
+	struct offcpu_thread t;
+	ck_assert_int_eq(offcpu_decode_waking(bytes, n, &t), 0);
+	struct offcpu_waking whole;
+	memcpy(&whole, bytes, sizeof(whole));
+	const struct offcpu_record *r = &whole.record;
+	ck_assert_uint_eq(n, sizeof(whole) + r->head.n_stack);
+	n_wakings++;
+	for (unsigned k = r->head.n_chain; k < OFFCPU_CHAIN_MAX; k++)
+		n_dirty += r->chain[k] != 0;
+	for (unsigned k = 0;
+		k < OFFCPU_REGS && r->head.flags & (OFFCPU_INTERRUPT | OFFCPU_KERNEL_THREAD); k++)
+		n_dirty += r->regs[k] != 0;
+	if (t.wakee == child) {
+		n_of_child++;
+		waking = whole;
+		of_waking = t;
+	}
+	return true;
+}
+
+static bool watches_wakers(const char *test)
+{
+	int error = 0;
+	if (!loaded(test))
+		return false;
+	if (wakers_bpf_new(&bpf, &wakers, &error) != 0) {
+		printf("SKIP %s: BPF is refused: %s\n", test, strerror(error));
+		return false;
+	}
+	n_wakings = n_of_child = n_dirty = 0;
+	return true;
+}
+
+static void wake_child(void)
+{
+	ck_assert_int_eq(kill(child, SIGUSR1), 0);
+	usleep(100000);
+	wakers_bpf_read(wakers, take_waking, NULL);
+}
+
+TEST(who_ends_a_wait_that_a_look_found_is_recorded_once)
+{
+	struct offcpu_thread t;
+	if (!watches_wakers(__func__))
+		return;
+	begin_child();
+	wake_child();
+	ck_assert_uint_eq(n_of_child, 0); /* no look has found it */
+	look_once();
+	ck_assert_ptr_nonnull(find(child, &t));
+	wake_child();
+	wake_child();
+	ck_assert_uint_eq(n_of_child, 1);
+	ck_assert_uint_eq(of_waking.record.tid, (uint32_t)gettid());
+	ck_assert_uint_eq(of_waking.wait, t.wait);
+	ck_assert(!of_waking.is_interrupt);
+	ck_assert_uint_ge(of_waking.record.sample.n_callchain, 3);
+	ck_assert_uint_gt(of_waking.record.sample.n_stack, 0);
+	ck_assert_uint_le(waking.time_ns, clock_ns(CLOCK_MONOTONIC));
+	ck_assert_uint_eq(wakers_bpf_lost(wakers), 0);
+}
+
+/* Its records are made in the same memory, one after the other: first of this process, with a stack, then of timers. */
+TEST(of_an_interrupt_nothing_is_recorded_of_whom_it_interrupts)
+{
+	if (!watches_wakers(__func__))
+		return;
+	begin_child();
+	for (int i = 0; i < 20; i++) {
+		look_once();
+		wake_child();
+	}
+	ck_assert_uint_ge(n_of_child, 15);
+	const pid_t waits = child;
+	child = fork();
+	if (child == 0)
+		for (;;)
+			usleep(30000);
+	const unsigned n_before = n_of_child;
+	for (int i = 0; i < 20; i++) {
+		look_once();
+		usleep(50000);
+		wakers_bpf_read(wakers, take_waking, NULL);
+		ck_assert(n_of_child == n_before || of_waking.is_interrupt);
+		ck_assert(n_of_child == n_before || waking.record.head.n_chain == 0);
+	}
+	kill(waits, SIGKILL);
+	waitpid(waits, NULL, 0);
+	ck_assert_uint_ge(n_of_child, n_before + 10);
+	ck_assert_uint_eq(n_dirty, 0);
+}
+
+static bool leave(void *userdata, const uint8_t *bytes, size_t n)
+{
+	(void)bytes, (void)n;
+	++*(unsigned *)userdata;
+	return false;
+}
+
+TEST(a_ring_that_nobody_reads_counts_what_it_loses)
+{
+	unsigned n_seen = 0;
+	if (!watches_wakers(__func__))
+		return;
+	begin_child();
+	/* a record has a kilobyte at least */
+	for (unsigned i = 0; i < 2 * OFFCPU_WAKINGS_BYTES / sizeof(struct offcpu_waking) &&
+			     wakers_bpf_lost(wakers) == 0;
+		i++) {
+		look_once();
+		ck_assert_int_eq(kill(child, SIGUSR1), 0);
+		usleep(500);
+	}
+	ck_assert_uint_gt(wakers_bpf_lost(wakers), 0);
+	/* what is not taken stays */
+	wakers_bpf_read(wakers, leave, &n_seen);
+	wakers_bpf_read(wakers, leave, &n_seen);
+	ck_assert_uint_eq(n_seen, 2);
+	wakers_bpf_read(wakers, take_waking, NULL);
+	ck_assert_uint_ge(n_wakings, 100);
+	const unsigned n_before = n_wakings;
+	wakers_bpf_read(wakers, take_waking, NULL);
+	ck_assert_uint_le(n_wakings, n_before + 50);
 }
