@@ -9,6 +9,7 @@
 #include "proto/base/array.h"
 #include "proto/base/hash_table.h"
 #include "proto/base/memory.h"
+#include "proto/syntax/event_name.h"
 
 /* Windows of a forged file may be of any length; eleven days, as in profile.c. */
 #define WINDOW_NS_MAX INT64_C(1000000000000000)
@@ -315,17 +316,22 @@ int gather_sample(struct gathered *g, const struct profile *p, const struct prof
 		return PROFILE_TOO_LARGE;
 	if (p->unit == MPERF__UNIT__UNIT_COUNT)
 		g->unit = p->unit;
-	row.at_ns = w->realtime_ns + (s->at_ns > 0 ? s->at_ns : 0);
 	int64_t length_ns = w->end_ns - w->start_ns;
-	if (length_ns > WINDOW_NS_MAX)
-		length_ns = WINDOW_NS_MAX;
-	g->n_timeless += s->at_ns < 0;
-	if (s->at_ns < 0 && length_ns > g->coarse_ns)
+	length_ns = length_ns < 0 ? 0 : length_ns > WINDOW_NS_MAX ? WINDOW_NS_MAX : length_ns;
+	const bool is_waiting = event_name_is_waiting(p->text[s->event]),
+		   is_timeless = s->at_ns < 0;
+	/* A wait is found at its end. */
+	row.at_ns = w->realtime_ns + (!is_timeless                         ? s->at_ns
+					     : is_waiting && length_ns > 0 ? length_ns - 1
+									   : 0);
+	g->n_timeless += is_timeless && !is_waiting;
+	g->n_timed += !is_timeless && !is_waiting;
+	if (is_timeless && length_ns > g->coarse_ns)
 		g->coarse_ns = length_ns;
-	if (g->n_rows == 0 || row.at_ns < g->begin_ns)
-		g->begin_ns = row.at_ns;
-	const int64_t end_ns =
-		s->at_ns < 0 && length_ns > 0 ? w->realtime_ns + length_ns : row.at_ns + 1;
+	const int64_t begin_ns = is_timeless ? w->realtime_ns : row.at_ns;
+	if (g->n_rows == 0 || begin_ns < g->begin_ns)
+		g->begin_ns = begin_ns;
+	const int64_t end_ns = is_timeless ? w->realtime_ns + length_ns : row.at_ns + 1;
 	if (g->n_rows == 0 || end_ns > g->end_ns)
 		g->end_ns = end_ns;
 	int r = task_of(g, p, s->task, &row.task);
@@ -441,7 +447,7 @@ static bool is_same(const struct gather_row *x, const struct gather_row *y)
 
 static void order_rows(struct gathered *g)
 {
-	if (g->n_timeless < g->n_rows / TIMELESS_FEW)
+	if (g->n_timeless < (g->n_timeless + g->n_timed) / TIMELESS_FEW)
 		g->coarse_ns = 0;
 	g->bucket_ns = bucket_of(g);
 	for (uint32_t i = 0; i < g->n_rows; i++)

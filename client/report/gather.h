@@ -58,10 +58,10 @@ struct gathered {
 	int64_t begin_ns, end_ns; /* CLOCK_REALTIME of the samples */
 	int64_t bucket_ns;
 	uint32_t n_buckets;
-	/* The longest window without times of its samples; 0: nearly all have times */
+	/* The longest window without times of its samples; 0: nearly all of CPU time have times */
 	int64_t coarse_ns;
-	uint32_t n_timeless;      /* samples without */
-	struct gather_maps *maps; /* private */
+	uint32_t n_timeless, n_timed; /* samples of CPU time without, and with */
+	struct gather_maps *maps;     /* private */
 };
 
 /* 0 or -ENOMEM; the struct needs gather_clear in both cases. */
