@@ -79,7 +79,8 @@ static void name_line(const struct timeline *t, uint32_t row, struct line *l)
 	}
 }
 
-/* Values by the time that is covered, in seconds for counts. */
+/* Values by the time that is covered, in seconds for counts. Of a stretch that is covered for less than half, as the last
+ * may be, chance alone makes the most. */
 static void fill_line(const struct timeline *t, uint32_t row, float *value, struct line *l)
 {
 	const struct timeline_cell *cell = timeline_row(t, row),
@@ -93,7 +94,8 @@ static void fill_line(const struct timeline *t, uint32_t row, float *value, stru
 		value[i] = (float)of;
 		sum += cell[i].value;
 		whole += ns;
-		l->most = fmax(l->most, of);
+		if (2 * ns >= (double)t->every_ns || t->n_stretches == 1)
+			l->most = fmax(l->most, of);
 	}
 	l->mean = whole > 0 ? sum * unit / whole : NAN;
 	l->series = (struct answer_series){value, t->n_stretches};
