@@ -22,8 +22,8 @@
 
 /* Maximum pins of a store: 20 runs of 200 branches. The list is held in memory, at 0.5 KB a pin. */
 #define STORE_PINS_MAX 4096
-/* The least room for a pin: a pin has a page of 1024 bytes in each of 38 tables and indices. */
-#define STORE_PIN_BYTES_MIN (38u << 10)
+/* The least room for a pin: a pin has a page of 1024 bytes in each of 39 tables and indices. */
+#define STORE_PIN_BYTES_MIN (39u << 10)
 
 struct store_pin {
 	char name

@@ -4,7 +4,9 @@ prediction for a program beside a run without that program."""
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
+from functools import partial
 
 from machine import Folder, as_nobody, compile_program, everybodys, late_at_times, leave_to_plain, mperfctl, refused
 from recorded import known
@@ -160,6 +162,26 @@ def test_the_service_reports_on_the_latest_run_with_all_its_processes(build):
         assert "job=build" in service.ask("job", "report", "--label", "job=bu*")["run"][0]["job"]
         refused(service.ctl("job", "report", "nojob", check=False), 1, "job=nojob", "--by job")
         refused(service.ctl("job", "report", "build", "--since", "now", check=False), 1, "job=build")
+
+
+def test_a_pinned_run_has_all_its_processes(build):
+    with Folder() as folder, Service(build, folder, flush="1s") as service:
+        script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; for j in 1 2 3 4 5; do sh -c '/bin/true; :'; done"
+        service.ctl("job", "run", "kept", "--pin", "--", "sh", "-c", script)
+        wait_until("it is pinned", lambda: any((folder / "store" / "pinned").glob("*.mprf")))
+        programs = {"sh": 6, "true": 5}
+
+        def counts(*asked):
+            answer = json.loads((service.ctl if asked[0] == "kept" else partial(mperfctl, build))(
+                "job", "report", *asked, "-n", 0, "--json").stdout)
+            return {row["comm"]: row["processes"] for row in answer["program"]}
+        assert counts("kept") == programs, counts("kept")
+        service.stop()
+        (pinned,) = (folder / "store" / "pinned").glob("*.mprf")
+        assert counts("-i", pinned, "kept") == programs, counts("-i", pinned, "kept")
+        with sqlite3.connect(f"file:{pinned}?immutable=1", uri=True) as db:  # each but the first has its parent
+            assert db.execute("SELECT count(*) FROM task WHERE process = id AND parent IS NULL").fetchone() == (1,)
+            assert db.execute("SELECT count(DISTINCT pid) FROM task WHERE id NOT IN (SELECT task FROM sample)").fetchone()[0] > 0
 
 
 def test_of_a_running_job_it_says_that_it_runs(build):

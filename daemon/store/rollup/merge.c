@@ -124,19 +124,41 @@ static int fold_loops(struct merge *m)
 						     : outcome;
 }
 
-static int write_window(struct merge *m)
+struct step {
+	const char *name;
+	enum merge_side side;
+};
+
+static int take_steps(struct merge *m, const struct step *step, size_t n)
 {
-	static const struct {
-		const char *name;
-		enum merge_side side;
-	} step[] = {{"losses", MERGE_THEIRS}, {"write", MERGE_MAIN}, {"loops", MERGE_MAIN},
-		{"give", MERGE_MAIN}, {"fetch", MERGE_THEIRS}, {"describe", MERGE_MAIN},
-		{"files", MERGE_THEIRS}};
 	int outcome = 0;
-	m->window++;
-	for (size_t i = 0; i < sizeof(step) / sizeof(*step) && outcome == 0; i++)
+	for (size_t i = 0; i < n && outcome == 0; i++)
 		outcome = merge_section(m, step[i].name, step[i].side);
 	return outcome;
+}
+
+static const struct step names[] = {{"give", MERGE_MAIN}, {"fetch", MERGE_THEIRS},
+	{"describe", MERGE_MAIN}, {"files", MERGE_THEIRS}};
+#define N_NAMES (sizeof(names) / sizeof(*names))
+
+static int write_window(struct merge *m)
+{
+	static const struct step rows[] = {
+		{"losses", MERGE_THEIRS}, {"write", MERGE_MAIN}, {"loops", MERGE_MAIN}};
+	m->window++;
+	int outcome = take_steps(m, rows, sizeof(rows) / sizeof(*rows));
+	return outcome == 0 ? take_steps(m, names, N_NAMES) : outcome;
+}
+
+/* Write the processes of a job that no window has written. */
+static int write_job(struct merge *m)
+{
+	if (!m->rollup->only)
+		return 0;
+	int outcome = merge_section(m, "job", MERGE_THEIRS);
+	if (outcome == 0)
+		outcome = take_steps(m, names, N_NAMES);
+	return outcome == 0 ? merge_section(m, "end", MERGE_MAIN) : outcome;
 }
 
 /* Sums of minutes and hours have no seconds. Files of earlier versions do not, either. */
@@ -230,6 +252,8 @@ static int take_windows(struct merge *m)
 	sqlite3_finalize(st);
 	if (outcome == 0)
 		outcome = merge_outcome(m, rc);
+	if (outcome == 0)
+		outcome = write_job(m);
 	return outcome == 0 ? merge_section(m, "left", MERGE_THEIRS) : outcome;
 }
 

@@ -128,7 +128,7 @@ SELECT task_entry(t.id,
 -- [translate] source
 SELECT task_is(id, task_of(process)) FROM temp.member WHERE :tier > 0 AND process <> id;
 SELECT task_parent(task_of(id), task_of(process)) FROM temp.member WHERE :tier = 0 AND process <> id AND taken;
-SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier = 1 AND process = id ORDER BY id DESC;
+SELECT task_parent(task_of(id), task_of(parent)) FROM source.task WHERE :tier < 2 AND process = id ORDER BY id DESC;
 INSERT INTO temp.event SELECT event_give(event_of(id), NULL), words(text(pmu)), type, config, config1, config2, modifiers,
 	words(text(name)), words(text(unit)) FROM source.event WHERE event_row(event_of(id)) IS NULL ORDER BY id;
 INSERT OR REPLACE INTO temp.found SELECT file_row(file_of(id)), state, has_symbols, has_debug FROM source.file
@@ -247,6 +247,10 @@ INSERT INTO temp.loop SELECT at, metric, sum(value >> 32), sum(value & 0xfffffff
 			AND (:tier = 0 OR s.kind IS NULL OR s.kind NOT BETWEEN 6 AND 9) AND coalesce(m.entry, 0) <= :metrics)
 	GROUP BY at, metric;
 UPDATE temp.metric SET seen = 1 WHERE NOT seen AND entry IN (SELECT metric FROM temp.loop);
+
+-- A pin has all processes of its job, also those without samples: its report needs them.
+-- [job] source
+SELECT task_give(task_of(id), NULL) FROM source.task WHERE process = id AND task_of(id) > 0 ORDER BY id;
 
 -- [left] source
 SELECT damage('a row belongs to no window') FROM source.sample WHERE id > :after LIMIT 1;
@@ -370,8 +374,8 @@ INSERT INTO main.loop_metric SELECT row, words(metric_part(entry, 0)),
 INSERT INTO main.stack SELECT row, parent, coalesce(frame_give(stack_part(entry, 1), payer), 0) FROM temp.new_stack ORDER BY row;
 
 -- [fetch] source
-INSERT INTO temp.task SELECT n.row, pid, tid, CASE WHEN :tier = 0 AND n.parent > 0 THEN n.parent ELSE n.row END,
-	CASE WHEN :tier = 1 THEN nullif(n.parent, 0) END, start_ns, end_ns, words(text(comm)), words(text(exe)), CASE WHEN whole THEN argv END,
+INSERT INTO temp.task SELECT n.row, pid, tid, CASE WHEN t.process <> t.id AND :tier = 0 AND n.parent > 0 THEN n.parent ELSE n.row END,
+	CASE WHEN t.process = t.id OR :tier = 1 THEN nullif(n.parent, 0) END, start_ns, end_ns, words(text(comm)), words(text(exe)), CASE WHEN whole THEN argv END,
 	CASE WHEN c.path NOTNULL THEN cgroup_key(text(c.path)) END, uid, kernel_thread, account, n.payer
 	FROM temp.new_task n CROSS JOIN source.task t ON t.id = n.origin LEFT JOIN source.cgroup c ON c.id = t.cgroup
 	WHERE :tier < 2;
@@ -403,7 +407,7 @@ INSERT INTO main.task SELECT id, pid, tid, process, parent, start_ns, end_ns, co
 INSERT OR REPLACE INTO main.task_label_set SELECT row, labels_give(labels, payer)
 	FROM (SELECT *, CASE :tier WHEN 2 THEN task_part(entry, 2) >> 32 ELSE task_part(entry, 0) >> 32 END labels
 		FROM temp.new_task)
-	WHERE labels > 0 AND (:tier > 0 OR parent = 0) AND charge(payer, row, labels);
+	WHERE labels > 0 AND (:tier > 0 OR (SELECT process = id FROM main.task WHERE id = row)) AND charge(payer, row, labels);
 INSERT INTO main.label_set SELECT row, CAST(substr(t, 1, instr(t, ' ') - 1) AS INTEGER), substr(t, instr(t, ' ') + 1)
 	FROM (SELECT row, words(labels_part(entry, 0)) t FROM temp.new_labels);
 INSERT INTO main.cgroup SELECT row, words(cgroup_part(entry, 0)) FROM temp.new_cgroup;

@@ -185,3 +185,36 @@ TEST(a_damaged_source_is_named_and_leaves_no_file)
 	ck_assert_ptr_nonnull(strstr(error.text, s.path));
 	ck_assert(!is_there("") && !is_there(ROLLUP_NEW_SUFFIX));
 }
+
+/* make waits for sh, which waits for cc: nobody sampled sh, and it is on the way from one to the other. */
+TEST(processes_of_the_job_without_samples_are_there_with_their_parents)
+{
+	stored_begin_clock(&s);
+	struct task *shell = stored_task(&s, 50, 50, "secret-shell");
+	struct task *make = stored_task(&s, 100, 100, "make");
+	struct task *between = stored_task(&s, 101, 101, "sh");
+	struct task *cc = stored_task(&s, 102, 102, "cc");
+	struct task *worker = stored_task(&s, 102, 103, "worker");
+	struct task *others = stored_task(&s, 200, 200, "others");
+	make->parent = shell, between->parent = make, cc->parent = between, others->parent = make;
+	struct task *const jobs[] = {make, between, cc};
+	for (size_t i = 0; i < 3; i++) {
+		jobs[i]->uid = 1000;
+		stored_label(&s, jobs[i], MINE);
+	}
+	stored_label(&s, others, "{\"job\":\"b\"}");
+	stored_add(&s, &(struct stored_sample){.task = make});
+	stored_add(&s, &(struct stored_sample){.task = worker});
+	stored_add(&s, &(struct stored_sample){.task = others});
+	ck_assert_int_eq(window_add_ended(&s.window, between), 0);
+	ck_assert_int_eq(stored_flush(&s, 0, SECOND), 0);
+	stored_seal(&s);
+	extract_mine();
+	ck_assert_str_eq(
+		stored_string(extracted,
+			"SELECT group_concat(t.comm || '<' || coalesce(p.comm, '') || '/' || "
+			"o.comm) FROM (SELECT * FROM task ORDER BY tid) t JOIN task o ON "
+			"o.id = t.process LEFT JOIN task p ON p.id = t.parent"),
+		"make</make,sh<make/sh,cc<sh/cc,worker</cc");
+	ck_assert_int_eq(stored_number(extracted, "SELECT count(*) FROM task_label_set"), 3);
+}
