@@ -18,9 +18,10 @@
 
 #include "proto/mperf.pb-c.h"
 
-/* Protocol version. The major changes when old peers would misread a message. */
+/* Protocol version. The major changes when old peers would misread a message. The minor rises with each addition to requests;
+ * the client then says which older daemons lack it (client/wire/older.h). */
 #define PROTOCOL_MAJOR 1
-#define PROTOCOL_MINOR 5
+#define PROTOCOL_MINOR 6
 
 /* Largest payload. Rows and bytes are sent in chunks below FRAME_CHUNK_BYTES, so no frame keeps a
  * peer busy for long; the remaining room is for requests with long event lists. */

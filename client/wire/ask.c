@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/wire/older.h"
+
 /* If the daemon has not read a request after this time, it never will. */
 #define SEND_PATIENCE_MS 10000
 
@@ -214,8 +216,25 @@ void ask_say_broken(const char *what, int error)
 				  : "Try again; `mperfctl doctor` may show the cause");
 }
 
+/* An older daemon would answer another question. */
+static int refuse(struct ask *k, const char *lacks)
+{
+	char what[256];
+	Mperf__Failure failure = MPERF__FAILURE__INIT;
+	snprintf(what, sizeof(what), "'%.64s' is older than this mperfctl and does not know %s",
+		k->link->software, lacks);
+	failure.kind = MPERF__FAILURE_KIND__FAILURE_VERSION;
+	failure.what = what;
+	failure.remedy =
+		(char *)"Update mperfd and restart it, or use the mperfctl that came with it";
+	return take_failure(k, &failure);
+}
+
 int ask_run(struct ask *k, Mperf__Request *request)
 {
+	const char *lacks = older_lacks(k->link->minor, request);
+	if (lacks)
+		return refuse(k, lacks);
 	k->id = request->id = ++k->link->last_id;
 	k->cancelled = false;
 	k->status = 0;

@@ -202,6 +202,7 @@ static int check_hello(struct link *l, const Mperf__Hello *hello)
 	bool older = hello->major < PROTOCOL_MAJOR;
 	if (hello->major == PROTOCOL_MAJOR) {
 		snprintf(l->software, sizeof(l->software), "%s", hello->software);
+		l->minor = hello->minor;
 		return 0;
 	}
 	char what[256];

@@ -27,6 +27,7 @@ struct link {
 	pid_t daemon_pid; /* of a private daemon, our child; 0: a service */
 	struct frame_buffer in, out;
 	char software[64]; /* the daemon's name and version */
+	uint32_t minor;    /* of the protocol that it speaks */
 	uint32_t last_id;  /* of our requests */
 	bool quiet;        /* print nothing about the link: the caller can do without */
 };

@@ -117,7 +117,7 @@ class FakeDaemon:
     def serve(self, connection):
         buffer = b""
         try:
-            connection.sendall(hello(1, 1))
+            connection.sendall(hello(1, 6))
             while True:
                 more = connection.recv(1 << 16)
                 if not more:

@@ -61,6 +61,12 @@ def test_a_newer_or_older_daemon_is_named_with_its_version(build):
          "record", "-o", "r", "--", "true")
 
 
+def test_an_older_daemon_is_not_asked_what_it_does_not_know(build):
+    for command, words in ((("hotspots", "--wall", "--since=-5m"), "wall time"),
+                           (("timeline", "--since=-5m"), "a timeline"), (("job", "report", "a"), "a report on a job")):
+        meet(build, [hello(1, 5, b"mperfd 0.0")], ["mperfd 0.0", "older than this mperfctl", words, "Update mperfd"], *command)
+
+
 def test_a_daemon_that_makes_no_sense_is_told_as_such(build):
     foreign = ["protocol", "MPERF_SOCKET"]
     meet(build, [b"HTTP/1.1 200 OK\r\n\r\n" * 10], foreign)

@@ -257,7 +257,7 @@ TEST(without_room_nothing_is_written_and_it_is_said_why)
 	p->limits = (struct pin_limits){ROOMY, STORE_PIN_BYTES_MIN - 1, ROOMY, 0};
 	const struct pin_report *r = asked("run=1", 0, &id);
 	ck_assert(r->outcome == PIN_FULL && s->n_pins == 0 && n_of_folder() == 0);
-	ck_assert_ptr_nonnull(strstr(r->text, "user 1000 has 37 KB left of 37 KB"));
+	ck_assert_ptr_nonnull(strstr(r->text, "user 1000 has 38 KB left of 38 KB"));
 	/* the first has just room, and the second has none */
 	p->limits = (struct pin_limits){STORE_PIN_BYTES_MIN, ROOMY, ROOMY, 0};
 	r = asked("branch=main", 0, &id);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#pragma once
+
+/* Older daemons: what they do not know of a request
+ *
+ * Minor versions only add fields, and protobuf passes over a field that it does not know. So an older daemon would answer
+ * another question than was asked, and nobody would notice.
+ */
+
+#include "proto/mperf.pb-c.h"
+
+/* What a daemon of that minor version does not know of the request, in words; NULL: it knows all. Static. */
+const char *older_lacks(uint32_t minor, const Mperf__Request *request);
