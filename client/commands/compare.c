@@ -341,8 +341,7 @@ static int print_changes(const struct options *o, bool is_gate, const struct rep
 		return -ENOMEM;
 	int r = table_print(&tested, look, f);
 	if (r == 0 && n_left > 0)
-		fprintf(f, "%zu untested row%s left out; --all shows %s.\n", n_left,
-			n_left == 1 ? " is" : "s are", n_left == 1 ? "it" : "them");
+		fputs("Rows that were not tested are left out; --all -n 0 shows them.\n", f);
 	return r;
 }
 

@@ -49,12 +49,9 @@ static int take_sample(void *userdata, const struct profile_sample *s)
 
 static int take_provenance(struct exporting *x, const Mperf__Provenance *p)
 {
-	const size_t n = mperf__provenance__get_packed_size(p);
-	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-	if (!packed || x->provenance)
-		return packed ? PROFILE_MALFORMED : -ENOMEM;
-	mperf__provenance__pack(p, packed);
-	x->provenance = mperf__provenance__unpack(NULL, n, packed);
+	if (x->provenance)
+		return PROFILE_MALFORMED;
+	x->provenance = reply_copy_provenance(p);
 	x->provenance_line = reply_provenance_line(p);
 	x->event = escape_terminal_dup(
 		x->options->narrowing.of_event ? x->options->narrowing.of_event : p->event);

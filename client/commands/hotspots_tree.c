@@ -2,6 +2,7 @@
 #include "client/commands/hotspots_tree.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@
 #include "client/show/table.h"
 #include "proto/base/memory.h"
 
-#define LEAST_PPM 10000 /* 1 %: what perf's and pprof's readers are used to */
-#define LABEL_BYTES 512
+#define LEAST_PPM 10000      /* 1 %: what perf's and pprof's readers are used to */
+#define LABEL_BYTES 4096     /* mperfd writes names of 1 KB */
 #define INDENT_LEVELS_MAX 30 /* deeper ones stand no further to the right */
 #define ALIKE_MAX 3
 
@@ -27,12 +28,7 @@ static int take(void *userdata, const Mperf__Answer *a)
 {
 	struct answered *x = userdata;
 	if (a->body_case == MPERF__ANSWER__BODY_PROVENANCE && !x->provenance) {
-		const size_t n = mperf__provenance__get_packed_size(a->provenance);
-		_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-		if (!packed)
-			return -ENOMEM;
-		mperf__provenance__pack(a->provenance, packed);
-		x->provenance = mperf__provenance__unpack(NULL, n, packed);
+		x->provenance = reply_copy_provenance(a->provenance);
 		return x->provenance ? 0 : -ENOMEM;
 	}
 	int r = flame_add(x->flame, a);
@@ -51,7 +47,7 @@ static int say_no_memory(void)
 	return EXIT_FAILED;
 }
 
-/* Name those that the user may have meant. */
+/* An unknown function is answered with those that the user may have meant. */
 static int say_no_function(const struct flame *f, const char *function)
 {
 	const char *alike[ALIKE_MAX];
@@ -70,8 +66,8 @@ static int say_no_function(const struct flame *f, const char *function)
 /* Columns of both forms; people read the shares. */
 enum { TOTAL, SELF, TOTAL_VALUE, SELF_VALUE, DEPTH, FUNCTION, MODULE, N_COLUMNS };
 
-static int make_reply(
-	struct reply *r, const struct call_tree *t, const struct flame *f, bool is_text)
+static int make_reply(struct reply *r, const struct call_tree *t, const struct flame *f,
+	bool is_text, bool of_callers)
 {
 	const Mperf__Unit unit = flame_unit(f);
 	const struct reply_heading heading[N_COLUMNS] = {
@@ -88,6 +84,7 @@ static int make_reply(
 	int result = reply_head(r, heading, N_COLUMNS);
 	for (size_t i = 0; i < t->n_rows && result == 0; i++) {
 		const struct call_tree_row *row = &t->row[i];
+		const bool has_self = t->whole > 0 && (!of_callers || row->depth == 0);
 		char label[LABEL_BYTES], text[LABEL_BYTES + 2 * INDENT_LEVELS_MAX];
 		const uint32_t levels =
 			row->depth < INDENT_LEVELS_MAX ? row->depth : INDENT_LEVELS_MAX;
@@ -95,9 +92,9 @@ static int make_reply(
 		snprintf(text, sizeof(text), "%*s%s", is_text ? 2 * (int)levels : 0, "", label);
 		const Mperf__Value value[N_COLUMNS] = {
 			[TOTAL] = reply_value_of_real(t->whole > 0 ? row->total / t->whole : 0),
-			[SELF] = reply_value_of_real(t->whole > 0 ? row->self / t->whole : 0),
+			[SELF] = reply_value_of_real(has_self ? row->self / t->whole : NAN),
 			[TOTAL_VALUE] = reply_value_of_real(row->total),
-			[SELF_VALUE] = reply_value_of_real(row->self),
+			[SELF_VALUE] = reply_value_of_real(has_self ? row->self : NAN),
 			[DEPTH] = reply_value_of_integer(row->depth),
 			[FUNCTION] = reply_value_of_text(text),
 			[MODULE] = reply_value_of_text(row->node->module),
@@ -125,7 +122,7 @@ static int print_tree(const struct options *o, const struct call_tree *t, const 
 {
 	struct reply reply = {0};
 	struct print p;
-	int r = make_reply(&reply, t, x->flame, !o->look.json && !o->look.raw);
+	int r = make_reply(&reply, t, x->flame, !o->look.json && !o->look.raw, o->callers != NULL);
 	if (r == 0 && x->provenance)
 		r = reply_append_provenance(
 			&reply, x->provenance, x->provenance->note, x->provenance->n_note);
@@ -141,8 +138,8 @@ static int print_tree(const struct options *o, const struct call_tree *t, const 
 		say_note("no samples match; choose another time, record longer, or relax the "
 			 "filters");
 	else if (exit_status == 0 && t->n_left_out > 0)
-		say_note("%zu row%s with less are left out; --min-share 0.0001%% shows them",
-			t->n_left_out, t->n_left_out == 1 ? "" : "s");
+		say_note("%zu smaller row%s left out; --min-share 0.0001%% shows more",
+			t->n_left_out, t->n_left_out == 1 ? " is" : "s are");
 	reply_clear(&reply);
 	return exit_status;
 }

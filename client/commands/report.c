@@ -51,12 +51,7 @@ static int take_sample(void *userdata, const struct profile_sample *s)
 
 static int take_provenance(struct reporting *x, const Mperf__Provenance *p)
 {
-	const size_t n = mperf__provenance__get_packed_size(p);
-	_cleanup_(freep) uint8_t *packed = malloc(n + 1);
-	if (!packed)
-		return -ENOMEM;
-	mperf__provenance__pack(p, packed);
-	x->provenance = mperf__provenance__unpack(NULL, n, packed);
+	x->provenance = reply_copy_provenance(p);
 	x->provenance_line = reply_provenance_line(p);
 	return x->provenance && x->provenance_line ? 0 : -ENOMEM;
 }
@@ -78,15 +73,28 @@ static int take(void *userdata, const Mperf__Answer *a)
 	return 1;
 }
 
-/* A page without waits is still a page. */
+/* A refusal of mperfd: a page without waits is still a page. */
 static void leave_out(void *userdata, const Mperf__Failure *f)
 {
-	(void)userdata, (void)f;
+	(void)f;
+	*(bool *)userdata = true;
 }
 
-/* Ask for an event; "": what was sampled. Returns the exit status; of a tried one, a refusal is none. */
+struct asking {
+	bool is_refused; /* first: leave_out has its address */
+	struct reporting *reporting;
+};
+
+static int take_of(void *userdata, const Mperf__Answer *a)
+{
+	struct asking *q = userdata;
+	return take(q->reporting, a);
+}
+
+/* Ask for an event; "": what was sampled. is_tried: a refusal is no failure. Returns the exit status. */
 static int ask(struct reporting *x, const char *event, bool is_tried)
 {
+	struct asking q = {.reporting = x};
 	Mperf__Filter filter;
 	Mperf__ExportRequest report = MPERF__EXPORT_REQUEST__INIT;
 	Mperf__Request request = MPERF__REQUEST__INIT;
@@ -98,22 +106,27 @@ static int ask(struct reporting *x, const char *event, bool is_tried)
 		return say_trouble(-ENOMEM);
 	source_narrow(&x->source, &x->from, &request, &filter);
 	filter.event = (char *)event;
-	return source_try(&x->source, &request, take, is_tried ? leave_out : NULL, x);
+	int exit_status =
+		source_try(&x->source, &request, take_of, is_tried ? leave_out : NULL, &q);
+	return q.is_refused ? 0 : exit_status;
 }
 
-/* What waits for a CPU is an event of its own. Who names an event gets that alone, unless it is waiting, which is always
- * there. */
+static bool names_waiting(const struct options *o)
+{
+	return o->narrowing.of_event && event_name_is_waiting(o->narrowing.of_event);
+}
+
+/* CPU time and waiting, for which waiting for a CPU is an event of its own; or the one event that the user named. */
 static int ask_all(struct reporting *x)
 {
-	const char *named = x->options->narrowing.of_event;
-	if (named && event_name_is_waiting(named))
-		named = NULL;
+	const char *named = names_waiting(x->options) ? NULL : x->options->narrowing.of_event;
 	say_progress_start(&x->progress);
 	int exit_status = ask(x, named ? named : "", false);
-	if (exit_status == 0 && !named && x->gathered.unit == MPERF__UNIT__UNIT_NS) {
-		ask(x, "waiting", true);
-		ask(x, "waiting:hart", true);
-	}
+	const bool has_waits = !named && x->gathered.unit == MPERF__UNIT__UNIT_NS;
+	if (exit_status == 0 && has_waits)
+		exit_status = ask(x, "waiting", true);
+	if (exit_status == 0 && has_waits)
+		exit_status = ask(x, "waiting:hart", true);
 	say_progress_end(&x->progress);
 	return exit_status;
 }
@@ -124,6 +137,7 @@ static int write_page(void *userdata, FILE *out)
 	static Mperf__Provenance nothing = MPERF__PROVENANCE__INIT;
 	const struct report_page page = {
 		.title = x->title,
+		.first = names_waiting(x->options) ? x->options->narrowing.of_event : NULL,
 		.samples = &x->gathered,
 		.provenance = x->provenance ? x->provenance : &nothing,
 		.provenance_line = x->provenance_line,

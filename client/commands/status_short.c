@@ -59,6 +59,22 @@ static void write_amount(FILE *f, Mperf__Unit unit, double value)
 	escape_terminal(f, text);
 }
 
+/* The row of the last minute; in the first one it is that since the start. */
+static size_t lately(const struct replies *s)
+{
+	const size_t minute = row_of(s, "account", "period", "last minute");
+	return minute == SIZE_MAX || number_of(s, "account", minute, "duration_ns") <= 0
+		       ? row_of(s, "account", "period", "since start")
+		       : minute;
+}
+
+static bool is_known(const struct replies *s, const char *table, size_t row, const char *column)
+{
+	const struct reply *r = replies_table(s, table);
+	double n;
+	return r && row < r->n_rows && reply_number(r, row, reply_column(r, column), &n);
+}
+
 /* --- the verdict ------------------------------------------------------------------------------ */
 
 static void find(struct verdict *v, enum state state, const char *of, const char *what)
@@ -97,15 +113,23 @@ static void find_troubles(struct verdict *v, const struct replies *s)
 
 static void find_losses(struct verdict *v, const struct replies *s)
 {
-	const size_t minute = row_of(s, "account", "period", "last minute");
-	const double lost = number_of(s, "account", minute, "lost"),
-		     taken = number_of(s, "account", minute, "taken");
+	const size_t row = lately(s);
+	const double lost = number_of(s, "account", row, "lost"),
+		     taken = number_of(s, "account", row, "taken");
 	char text[UNIT_TEXT_BYTES + 64], share[UNIT_TEXT_BYTES];
 	if (lost <= LOST_LOOK * (taken + lost))
 		return;
 	unit_text(MPERF__UNIT__UNIT_SHARE, lost / (taken + lost), share);
-	snprintf(text, sizeof(text), "%s of the last minute's were lost", share);
+	snprintf(text, sizeof(text), "%s were lost lately", share);
 	find(v, STATE_LOOK, "samples", text);
+}
+
+static void find_rate(struct verdict *v, const struct replies *s)
+{
+	const char *given_up = text_of(s, "budget", 0, "given_up");
+	const bool is_said = *given_up && strcmp(given_up, "nothing") != 0;
+	if (!is_said && number_of(s, "rate", 0, "hz") < number_of(s, "rate", 0, "wanted_hz"))
+		find(v, STATE_LOOK, "samples", "the rate is lower than the one wanted");
 }
 
 static void find_given_up(struct verdict *v, const struct replies *s)
@@ -123,20 +147,26 @@ static void find_given_up(struct verdict *v, const struct replies *s)
 
 static void write_samples(const struct replies *s, FILE *f)
 {
-	const size_t minute = row_of(s, "account", "period", "last minute");
-	const double lost = number_of(s, "account", minute, "lost");
+	const size_t row = lately(s);
+	const double hz = number_of(s, "rate", 0, "hz"),
+		     wanted_hz = number_of(s, "rate", 0, "wanted_hz");
+	const double lost = number_of(s, "account", row, "lost");
 	fputs("Samples  ", f);
-	write_amount(f, MPERF__UNIT__UNIT_COUNT, number_of(s, "rate", 0, "hz"));
+	write_amount(f, MPERF__UNIT__UNIT_COUNT, hz);
 	fputs(" Hz a hart", f);
-	if (number_of(s, "rate", 0, "hz") < number_of(s, "rate", 0, "wanted_hz")) {
+	if (hz < wanted_hz) {
 		fputs(" of ", f);
-		write_amount(f, MPERF__UNIT__UNIT_COUNT, number_of(s, "rate", 0, "wanted_hz"));
+		write_amount(f, MPERF__UNIT__UNIT_COUNT, wanted_hz);
 		fputs(" wanted", f);
 	}
+	if (row == SIZE_MAX) {
+		fputc('\n', f);
+		return;
+	}
 	fputs("; ", f);
-	write_amount(f, MPERF__UNIT__UNIT_COUNT, number_of(s, "account", minute, "taken"));
+	write_amount(f, MPERF__UNIT__UNIT_COUNT, number_of(s, "account", row, "taken"));
 	fputs(" in the last ", f);
-	write_amount(f, MPERF__UNIT__UNIT_NS, number_of(s, "account", minute, "duration_ns"));
+	write_amount(f, MPERF__UNIT__UNIT_NS, number_of(s, "account", row, "duration_ns"));
 	fputs(lost > 0 ? ", " : ", none lost", f);
 	if (lost > 0) {
 		write_amount(f, MPERF__UNIT__UNIT_COUNT, lost);
@@ -151,8 +181,12 @@ static void write_cost(const struct replies *s, FILE *f)
 		     own = row_of(s, "process", "what", "all");
 	const double budget = number_of(s, "budget", 0, "budget");
 	fputs("Cost     ", f);
-	write_amount(f, MPERF__UNIT__UNIT_SHARE, number_of(s, "overhead", all, "hart_share"));
-	fputs(" of the busiest hart", f);
+	if (is_known(s, "overhead", all, "hart_share")) {
+		write_amount(
+			f, MPERF__UNIT__UNIT_SHARE, number_of(s, "overhead", all, "hart_share"));
+		fputs(" of the busiest hart", f);
+	} else
+		fputs("not known yet", f);
 	if (budget > 0) {
 		fputs(" (budget ", f);
 		write_amount(f, MPERF__UNIT__UNIT_SHARE, budget);
@@ -207,7 +241,8 @@ static int write_store(const struct replies *s, FILE *f)
 int status_write_short(const struct replies *s, FILE *f)
 {
 	static const char *const says[] = {
-		"good: nothing is lost, given up or in trouble", "look:", "trouble:"};
+		"good: nothing is given up or in trouble, and next to nothing is lost",
+		"look:", "trouble:"};
 	_cleanup_(freep) char *why = NULL;
 	size_t size;
 	struct verdict v = {.why = open_memstream(&why, &size)};
@@ -216,6 +251,7 @@ int status_write_short(const struct replies *s, FILE *f)
 	find_troubles(&v, s);
 	find_losses(&v, s);
 	find_given_up(&v, s);
+	find_rate(&v, s);
 	if (fclose(v.why) != 0)
 		return -ENOMEM;
 	fprintf(f, "%s\n%s", says[v.state], why);

@@ -7,6 +7,6 @@
 
 #include "client/show/reply.h"
 
-/* Write the tables of a status (control/status.c) as a verdict and four lines, and a line for each trouble. Tables and
- * figures that are missing are left out. 0, -ENOMEM, -EIO. */
+/* Write the tables of a status (control/status.c) as a verdict and four lines, and a line for each trouble. Figures
+ * that are missing are said to be, or stand as 0. 0, -ENOMEM, -EIO. */
 int status_write_short(const struct replies *status, FILE *f);

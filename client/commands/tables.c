@@ -81,7 +81,7 @@ static int show(const struct options *o, const struct replies *replies,
 	return r;
 }
 
-/* People know users by name. */
+/* Users have names instead of numbers: people know them by these. */
 static int name_users(struct replies *replies)
 {
 	int r = 0;

@@ -8,7 +8,7 @@
 
 struct gzip;
 
-/* A profile repeats itself so much that the fastest level takes a third of the default's time for a
+/* Levels of zlib. A profile repeats itself so much that the fastest level takes a third of the default's time for a
  * tenth more bytes. */
 enum gzip_level { GZIP_FAST = 1, GZIP_SMALL = 9 };
 

@@ -196,6 +196,7 @@ static int add_around(struct walk *w, const char *function)
 	int r = find_calls(w, function, &call, &n);
 	for (size_t i = 0; i < n; i++)
 		total += call[i].weight;
+	w->least = w->tree->whole > 0 ? w->least / w->tree->whole * total : 0;
 	if (r == 0)
 		r = add_row(w->tree, call[0].node, 0, self_in(w, function), total);
 	return r == 0 ? add_below(w, call, n, 1) : r;
@@ -208,7 +209,7 @@ int call_tree_make(struct call_tree *t, const struct flame *f, enum call_tree_wa
 	*t = (struct call_tree){0};
 	w.node = flame_nodes(f, &w.n_nodes);
 	t->whole = w.node[0].total;
-	w.least = least * t->whole;
+	w.least = least * t->whole; /* around a function: of its own total */
 	int r = find_callees(&w);
 	if (r == 0 && way != CALL_TREE_DOWN)
 		r = add_around(&w, function);

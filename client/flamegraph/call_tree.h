@@ -25,8 +25,8 @@ struct call_tree {
 	size_t n_left_out; /* rows below the least share, with all that is below them as one */
 };
 
-/* Make the rows of a finished flame. function: for CALLERS and CALLEES; least: rows with a smaller share of the whole are
- * left out. 0; -ENOENT: there is no such function; -ENOMEM. The struct needs call_tree_clear in all cases. */
+/* Make the rows of a finished flame. function: for CALLERS and CALLEES; least: rows with a smaller
+ * share of the whole, or of the function's total, are left out. 0; -ENOENT: there is no such function; -ENOMEM. The struct needs call_tree_clear in all cases. */
 int call_tree_make(struct call_tree *t, const struct flame *f, enum call_tree_way way,
 	const char *function, double least);
 void call_tree_clear(struct call_tree *t);

@@ -100,6 +100,8 @@ const mperf = {};
 		const cpu = Array.from(d.value).filter(function (_, i) { return !head.texts[d.event[i]].startsWith('waiting'); });
 		cpu.sort(function (a, b) { return a - b; });
 		d.period = cpu.length > 0 ? cpu[cpu.length >> 1] : 1e4; // µs that a sample stands for
+		if (d.unit === 'count') // then samples are as far apart as they are on average
+			d.period = d.nBuckets * d.bucket * 1000 / Math.max(1, cpu.length);
 		d.events = Array.from(new Set(d.event), function (i) { return { number: i, name: head.texts[i] }; });
 		return d;
 	};
@@ -110,21 +112,36 @@ const mperf = {};
 		return Number.isFinite(share) ? (100 * share).toFixed(share < 0.0995 ? 2 : 1) + ' %' : '';
 	};
 
+	function inSteps(value, steps) {
+		const step = steps.find(function (s) { return value >= s[0]; });
+		return Number((value / step[1]).toPrecision(3)).toLocaleString('en') + step[2];
+	}
+
+	// Of µs, or a count.
 	mperf.amount = function (value) {
 		if (mperf.data.unit === 'count')
-			return value.toLocaleString('en');
-		const steps = [[6e7, 6e7, ' min'], [1e6, 1e6, ' s'], [1e3, 1e3, ' ms'], [0, 1, ' µs']];
-		const step = steps.find(function (s) { return value >= s[0]; });
-		return (value / step[1]).toPrecision(3).replace(/e\+?\d+$/, '') + step[2];
+			return Math.round(value).toLocaleString('en');
+		return inSteps(value, [[36e8, 36e8, ' h'], [6e7, 6e7, ' min'], [1e6, 1e6, ' s'], [1e3, 1e3, ' ms'], [0, 1, ' µs']]);
 	};
 
-	mperf.clock = function (ms) {
-		const span = mperf.data.nBuckets * mperf.data.bucket, at = ms * mperf.data.bucket;
+	mperf.span = function (buckets) {
+		return mperf.length(buckets * mperf.data.bucket);
+	};
+
+	mperf.length = function (ms) {
+		return inSteps(ms, [[864e5, 864e5, ' days'], [36e5, 36e5, ' h'], [6e4, 6e4, ' min'], [1e3, 1e3, ' s'], [0, 1, ' ms']]);
+	};
+
+	// When a bucket begins: since the begin, or as a time of day.
+	mperf.clock = function (bucket) {
+		const span = mperf.data.nBuckets * mperf.data.bucket, at = bucket * mperf.data.bucket;
 		if (span < 3e3)
 			return at.toFixed(0) + ' ms';
 		if (span < 6e5)
 			return (at / 1000).toFixed(span < 1e5 && at % 1000 ? 1 : 0) + ' s';
-		return new Date(mperf.data.begin + at).toLocaleTimeString();
+		const date = new Date(mperf.data.begin + at);
+		return span < 864e5 ? date.toLocaleTimeString() : date.toLocaleString([], { month: 'short', day: 'numeric',
+			hour: '2-digit', minute: '2-digit' });
 	};
 
 	mperf.element = function (name, properties, inside) {

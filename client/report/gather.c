@@ -14,14 +14,14 @@
 /* Windows of a forged file may be of any length; eleven days, as in profile.c. */
 #define WINDOW_NS_MAX INT64_C(1000000000000000)
 
-/* One in so many samples may be without a time, and stand at the begin of their window. */
+/* One in this number of samples may be without a time, and then stands at the begin of its window. */
 #define TIMELESS_FEW 50
 
 /* Entry i of an array by what is in it. */
 struct entry {
 	UT_hash_handle hh;
 	uint32_t number;
-	uint32_t key[4]; /* unused ones are 0 */
+	uint32_t key[5]; /* unused ones are 0 */
 };
 
 struct text_entry {
@@ -73,7 +73,7 @@ static int add_text(struct gathered *g, const char *text, uint32_t *ret_number)
 
 /* The number of this key in a table, or, new, `next`. 1: it is new. 0, -ENOMEM. */
 static int number_of(
-	struct entry **table, const uint32_t key[4], uint32_t next, uint32_t *ret_number)
+	struct entry **table, const uint32_t key[5], uint32_t next, uint32_t *ret_number)
 {
 	struct entry *e;
 	HASH_FIND(hh, *table, key, sizeof(e->key), e);
@@ -149,7 +149,7 @@ void gather_clear(struct gathered *g)
 	*g = (struct gathered){0};
 }
 
-int gather_next(struct gathered *g)
+void gather_next(struct gathered *g)
 {
 	struct numbers *const all[] = {
 		&g->maps->stack_numbers, &g->maps->task_numbers, &g->maps->text_numbers};
@@ -157,7 +157,6 @@ int gather_next(struct gathered *g)
 		free(all[i]->of);
 		*all[i] = (struct numbers){0};
 	}
-	return 0;
 }
 
 /* --- what a sample refers to ------------------------------------------------------------------ */
@@ -211,7 +210,7 @@ static int function_of(struct gathered *g, const struct profile *p, const struct
 		r = text_of(g, p, place->function, &name);
 	if (r < 0)
 		return r;
-	const uint32_t key[4] = {name, module, kind};
+	const uint32_t key[5] = {name, module, kind};
 	r = number_of(&g->maps->function, key, g->n_functions, ret_number);
 	if (r <= 0)
 		return r;
@@ -224,15 +223,17 @@ static int function_of(struct gathered *g, const struct profile *p, const struct
 
 static int child_of(struct gathered *g, uint32_t caller, uint32_t function, uint32_t *ret_node)
 {
-	const uint32_t key[4] = {caller, function};
+	const uint32_t key[5] = {caller, function};
 	int r = number_of(&g->maps->node, key, g->n_nodes, ret_node);
 	if (r <= 0)
 		return r;
-	if (g->n_nodes >= GATHER_NODES_MAX)
+	/* A stack of a forged recording may begin where another one ended, again and again. */
+	const uint32_t depth = g->node[caller].depth + 1;
+	if (g->n_nodes >= GATHER_NODES_MAX || depth > GATHER_DEPTH_MAX)
 		return PROFILE_TOO_LARGE;
 	if (array_grow(&g->node, &g->maps->size_nodes, g->n_nodes + 1, sizeof(*g->node)) < 0)
 		return -ENOMEM;
-	g->node[g->n_nodes++] = (struct gather_node){caller, function};
+	g->node[g->n_nodes++] = (struct gather_node){caller, function, depth};
 	return 0;
 }
 
@@ -295,7 +296,8 @@ static int task_of(struct gathered *g, const struct profile *p, uint32_t task, u
 		r = text_of(g, p, t->cgroup, &made.cgroup);
 	if (r < 0)
 		return r;
-	const uint32_t key[4] = {(uint32_t)made.pid, (uint32_t)made.tid, made.process, made.thread};
+	const uint32_t key[5] = {
+		(uint32_t)made.pid, (uint32_t)made.tid, made.process, made.thread, made.cgroup};
 	r = number_of(&g->maps->task, key, g->n_tasks, ret_number);
 	if (r < 0 || (r > 0 && array_grow(&g->task, &g->maps->size_tasks, g->n_tasks + 1,
 				       sizeof(*g->task)) < 0))
@@ -349,12 +351,10 @@ int gather_sample(struct gathered *g, const struct profile *p, const struct prof
 
 /* --- in order --------------------------------------------------------------------------------- */
 
-/* Names by which callees are put in order; qsort has no argument for them. */
-static _Thread_local const struct gathered *in_order;
-
-static int compare_nodes(const void *a, const void *b)
+/* By the names of their functions. */
+static int compare_nodes(const void *a, const void *b, void *gathered)
 {
-	const struct gathered *g = in_order;
+	const struct gathered *g = gathered;
 	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	const uint32_t f = g->node[x].function, h = g->node[y].function;
 	int r = strcmp(g->text[g->function[f].name], g->text[g->function[h].name]);
@@ -377,15 +377,14 @@ static int callees_of(const struct gathered *g, uint32_t **ret_first, uint32_t *
 		first[i] += first[i - 1];
 	for (uint32_t i = 1; i < n; i++)
 		callee[first[g->node[i].caller + 1]++] = i;
-	in_order = g;
 	for (uint32_t i = 0; i < n; i++)
 		if (first[i + 1] - first[i] > 1)
-			qsort(&callee[first[i]], first[i + 1] - first[i], sizeof(*callee),
-				compare_nodes);
+			qsort_r(&callee[first[i]], first[i + 1] - first[i], sizeof(*callee),
+				compare_nodes, (void *)g);
 	return 0;
 }
 
-/* Number the nodes anew, level by level. */
+/* Renumber the nodes, level by level. */
 static int order_nodes(struct gathered *g)
 {
 	const uint32_t n = g->n_nodes;

@@ -16,10 +16,11 @@
 
 #include "client/export/profile.h"
 
-/* 24 million samples of 48 bytes: a day of two busy harts at 99 Hz has 17 million. */
+/* 24 million samples of 32 bytes: a day of two busy harts at 99 Hz has 17 million. */
 #define GATHER_ROWS_MAX (24u << 20)
 #define GATHER_NODES_MAX (8u << 20)
-/* A timeline is at most this fine: a screen has fewer columns. */
+#define GATHER_DEPTH_MAX (4 * PROFILE_DEPTH_MAX) /* functions that are inlined have nodes, too */
+/* Steps of a timeline: a screen has fewer columns. */
 #define GATHER_BUCKETS_MAX 4000
 
 enum gather_kind { GATHER_USER, GATHER_KERNEL, GATHER_JIT, GATHER_INLINED, GATHER_UNNAMED };
@@ -30,8 +31,8 @@ struct gather_function {
 };
 
 struct gather_node {
-	uint32_t caller,
-		function; /* node 0 is the root, with function 0, and has itself as its caller */
+	uint32_t caller, function; /* node 0 is the root, with function 0, and its own caller */
+	uint32_t depth;            /* of the root: 0 */
 };
 
 struct gather_task {
@@ -68,8 +69,8 @@ struct gathered {
 int gather_init(struct gathered *g);
 void gather_clear(struct gathered *g);
 
-/* From here on, samples are of another export, whose numbers mean other things. 0, -ENOMEM. */
-int gather_next(struct gathered *g);
+/* Samples from here on are of another export, whose numbers mean other things. */
+void gather_next(struct gathered *g);
 /* 0, PROFILE_TOO_LARGE, -ENOMEM. */
 int gather_sample(struct gathered *g, const struct profile *p, const struct profile_sample *s);
 /* 0, -ENOMEM. */

@@ -101,18 +101,18 @@
 	};
 
 	mperf.zoomTo = function (way) {
-		const tree = trees[trees.length - 1];
 		focus = null;
-		if (!tree || way.length === 0)
-			return;
-		let at = tree.root;
-		for (const fn of way) {
-			const next = mperf.callees(tree, at).find(function (b) { return b.fn === fn; });
-			if (!next)
-				break;
-			at = next;
+		for (const tree of trees) { // as far as one of them leads
+			let at = tree.root;
+			for (const fn of way) {
+				const next = mperf.callees(tree, at).find(function (b) { return b.fn === fn; });
+				if (!next)
+					break;
+				at = next;
+			}
+			if (at.parent && (!focus || at.level > focus.box.level))
+				focus = { tree: tree, box: at };
 		}
-		focus = at.parent ? { tree: tree, box: at } : null;
 	};
 
 	function tell() {
@@ -163,8 +163,13 @@
 		if (key === 'in') // the widest callee
 			next = seen.filter(function (p) { return p.box.parent === at.box; })
 				.sort(function (a, b) { return b.w - a.w; })[0];
-		else if (key === 'out')
+		else if (key === 'out') {
 			next = seen.find(function (p) { return p.box === at.box.parent; });
+			if (!next && trees.length > 1 && at.tree.up) // the function itself is the root of its callees
+				next = boxes.find(function (p) { return p.tree === trees[1] && !p.box.parent; });
+			else if (!next && trees.length > 1)
+				next = boxes.filter(function (p) { return p.tree === trees[0] && p.box.level === 1; })[0];
+		}
 		else {
 			const row = seen.filter(function (p) { return p.row === at.row; }).sort(function (a, b) { return a.x - b.x; });
 			next = row[row.indexOf(at) + (key === 'right' ? 1 : -1)];
@@ -198,13 +203,18 @@
 				mperf.showAround(p.box.fn);
 		});
 		canvas.addEventListener('keydown', function (event) {
-			const isDown = trees.length > 0 && (!trees[0].up || trees.length === 1);
+			if (event.ctrlKey || event.metaKey || event.altKey)
+				return;
+			// Callers stand above their function, callees below it; both lead to it.
+			const tree = current ? current.tree : trees[0], isDown = !tree || !tree.up || trees.length === 1;
 			const keys = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: isDown ? 'out' : 'in',
 				ArrowDown: isDown ? 'in' : 'out' };
 			if (keys[event.key])
 				step(keys[event.key]);
 			else if (event.key === 'Enter' && current)
 				zoom(current);
+			else if (event.key === 'o' && mperf.pointed())
+				mperf.showAround(mperf.pointed());
 			else if (event.key === 'Backspace' && focus)
 				zoom({ tree: focus.tree, box: focus.box.parent });
 			else

@@ -77,23 +77,56 @@ struct writing {
 
 /* --- sums, for the tables --------------------------------------------------------------------- */
 
-static void add_functions(struct writing *w, const double *self, double *total)
+/* Which nodes have no caller of the same function? Only these add up to a function's total. first[i]: where the callees
+ * of node i begin, which stand beside each other; those of the last node end at n_nodes. 0, -ENOMEM. */
+static int find_outermost(const struct gathered *g, bool *outermost)
+{
+	_cleanup_(freep) uint32_t *first = calloc((size_t)g->n_nodes + 1, sizeof(*first));
+	_cleanup_(freep) uint32_t *open = calloc(g->n_functions, sizeof(*open));
+	_cleanup_(freep) uint32_t *path = calloc(GATHER_DEPTH_MAX + 2, sizeof(*path));
+	_cleanup_(freep) uint32_t *next = calloc(GATHER_DEPTH_MAX + 2, sizeof(*next));
+	if (!first || !open || !path || !next)
+		return -ENOMEM;
+	for (uint32_t i = 0; i <= g->n_nodes; i++)
+		first[i] = g->n_nodes;
+	for (uint32_t i = g->n_nodes; i-- > 1;)
+		first[g->node[i].caller] = i;
+	for (uint32_t i = g->n_nodes; i-- > 0;)
+		first[i] = first[i] < first[i + 1] ? first[i] : first[i + 1];
+	next[0] = first[0];
+	for (size_t depth = 0;;) {
+		const uint32_t at = path[depth];
+		if (next[depth] < first[at + 1]) {
+			const uint32_t callee = next[depth]++;
+			outermost[callee] = open[g->node[callee].function]++ == 0;
+			path[++depth] = callee;
+			next[depth] = first[callee];
+			continue;
+		}
+		if (depth == 0)
+			return 0;
+		open[g->node[at].function]--;
+		depth--;
+	}
+}
+
+static int add_functions(struct writing *w, const double *self, double *total)
 {
 	const struct gathered *g = w->page->samples;
+	_cleanup_(freep) bool *outermost = calloc(g->n_nodes, sizeof(*outermost));
+	int r = outermost ? find_outermost(g, outermost) : -ENOMEM;
+	if (r < 0)
+		return r;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		total[i] = self[i];
 	for (uint32_t i = g->n_nodes; i-- > 1;)
 		total[g->node[i].caller] += total[i];
 	for (uint32_t i = 1; i < g->n_nodes; i++) {
-		const uint32_t function = g->node[i].function;
-		uint32_t caller = g->node[i].caller;
-		while (caller > 0 && g->node[caller].function != function)
-			caller = g->node[caller].caller;
-		w->function[function].self += self[i];
-		w->function[function].total +=
-			caller == 0 ? total[i] : 0; /* once, where it calls itself */
+		w->function[g->node[i].function].self += self[i];
+		w->function[g->node[i].function].total += outermost[i] ? total[i] : 0;
 	}
 	w->whole = total[0];
+	return 0;
 }
 
 static bool is_same_process(const struct gather_task *a, const struct gather_task *b)
@@ -165,7 +198,9 @@ static int add_up(struct writing *w)
 			self[row->node] += (double)row->value;
 		}
 	}
-	add_functions(w, self, total);
+	int r = add_functions(w, self, total);
+	if (r < 0)
+		return r;
 	qsort(w->function, g->n_functions, sizeof(*w->function), compare_self);
 	join_processes(w);
 	return 0;
@@ -264,11 +299,17 @@ static void write_summary(const struct writing *w, FILE *out)
 	fprintf(out, ", %zu process%s, %u function%s", w->n_processes,
 		w->n_processes == 1 ? "" : "es", g->n_functions - 1,
 		g->n_functions == 2 ? "" : "s");
-	if (g->coarse_ns > 0) {
-		unit_text(MPERF__UNIT__UNIT_NS, (double)g->bucket_ns, text);
-		fputs("; times are known to ", out);
-		escape_markup(out, text);
-	}
+	unit_text(MPERF__UNIT__UNIT_NS, (double)g->bucket_ns, text);
+	fputs("; times are known to ", out);
+	escape_markup(out, text);
+}
+
+/* What the page shows first: its address may say otherwise. */
+static void write_kind(const struct report_page *page, FILE *out)
+{
+	const char *kind =
+		page->first && event_name_is_all_waiting(page->first) ? "waiting" : page->first;
+	escape_markup(out, kind ? kind : "cpu");
 }
 
 static void fill_hole(const void *userdata, const char *name, size_t n, FILE *out)
@@ -293,10 +334,14 @@ static void fill_hole(const void *userdata, const char *name, size_t n, FILE *ou
 		trust_write_verdict(page->provenance, out);
 	else if (strncmp(name, "trust", n) == 0)
 		write_trust(page, out);
+	else if (strncmp(name, "measured", n) == 0)
+		fputs(page->samples->unit == MPERF__UNIT__UNIT_COUNT ? "Count" : "CPU time", out);
 	else if (strncmp(name, "functions", n) == 0)
 		write_functions(w, out);
 	else if (strncmp(name, "processes", n) == 0)
 		write_processes(w, out);
+	else if (strncmp(name, "kind", n) == 0)
+		write_kind(page, out);
 	else if (strncmp(name, "legend", n) == 0)
 		write_legend(out);
 	else if (strncmp(name, "data", n) == 0)

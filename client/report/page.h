@@ -9,6 +9,7 @@
 
 struct report_page {
 	const char *title;
+	const char *first; /* the event that is shown first; NULL: CPU time, or what was sampled */
 	const struct gathered *samples;      /* finished */
 	const Mperf__Provenance *provenance; /* of CPU time */
 	const char *provenance_line;         /* escaped for terminals; may be NULL */

@@ -11,21 +11,28 @@
 	const field = byId('search');
 	let state = null, sums = null;
 
+	// What whoever made the page asked for.
+	function first() {
+		const list = mperf.choices(), wanted = controls.kind.dataset.first;
+		return list.find(function (c) { return c.id === wanted; }) || list[0];
+	}
+
 	function fresh() {
-		return { view: 'graph', way: 'down', fn: 0, choice: mperf.choices()[0], side: 'all', process: '', thread: '', from: 0,
-			to: mperf.data.nBuckets, lanes: 'process', find: '', sort: 'self', order: 'total', isUp: false, all: false, pattern: null };
+		return { view: 'graph', way: 'down', fn: 0, choice: first(), side: 'all', process: '', thread: '', from: 0,
+			to: mperf.data.nBuckets, lanes: 'process', find: '', sort: 'self', order: 'total', isUp: false, isTreeUp: false, all: false, pattern: null };
 	}
 
 	// --- the address
 
+	const SORTS = { self: 1, total: 1, name: 1, module: 1 };
 	const KEPT = { view: 'graph', way: 'down', side: 'all', process: '', thread: '', lanes: 'process', find: '', sort: 'self', order: 'total' };
 
 	function remember() {
-		const kept = new URLSearchParams(), first = mperf.choices()[0];
+		const kept = new URLSearchParams();
 		for (const [name, usual] of Object.entries(KEPT))
 			if (state[name] !== usual)
 				kept.set(name, state[name]);
-		if (state.choice && state.choice.id !== first.id)
+		if (state.choice.id !== first().id)
 			kept.set('kind', state.choice.id);
 		if (state.from > 0 || state.to < mperf.data.nBuckets)
 			kept.set('time', state.from + '-' + state.to);
@@ -33,6 +40,8 @@
 			kept.set('of', state.fn);
 		if (state.isUp)
 			kept.set('up', 1);
+		if (state.isTreeUp)
+			kept.set('treeup', 1);
 		const zoom = mperf.zoomed();
 		if (state.view === 'graph' && zoom.length > 0)
 			kept.set('at', zoom.join('.'));
@@ -53,6 +62,16 @@
 			[state.from, state.to] = [+time[1], +time[2]];
 		state.fn = Math.min(Math.max(0, parseInt(kept.get('of'), 10) || 0), mperf.data.nFunctions - 1);
 		state.isUp = kept.has('up');
+		state.isTreeUp = kept.has('treeup');
+		if (!Object.hasOwn(SORTS, state.sort))
+			state.sort = 'self';
+		if (!Object.hasOwn(SORTS, state.order))
+			state.order = 'total';
+		const tasks = Array.from({ length: mperf.data.nTasks }, function (_, i) { return i; });
+		if (!tasks.some(function (t) { return mperf.processKey(t) === state.process; }))
+			state.process = '';
+		if (!tasks.some(function (t) { return mperf.isTaskChosen(state, t); }))
+			state.thread = '';
 		if (!views.some(function (v) { return v.dataset.show === state.view; }))
 			state.view = 'graph';
 		if (!ways.some(function (w) { return w.dataset.way === state.way; }) || (state.way === 'around' && !state.fn))
@@ -150,15 +169,15 @@
 			button.disabled = button.dataset.way === 'around' && !state.fn;
 		}
 		byId('around').textContent = state.fn ? 'Around ' + mperf.data.name[state.fn] : 'Around a function';
-		byId('ways').hidden = state.view === 'functions' || state.view === 'trust';
+		byId('ways').hidden = state.view === 'functions';
 		const trees = treesOf();
 		if (state.view === 'graph')
 			mperf.showGraph(trees, state.pattern);
 		else if (state.view === 'tree')
-			mperf.showCalls(trees[state.way === 'around' ? 1 : 0], state);
+			mperf.showCalls(trees, state);
 		else if (state.view === 'functions')
 			mperf.showFunctions(sums, state);
-		byId('whole').textContent = mperf.amount(sums.whole) + ', ' + sums.rows.toLocaleString('en') + ' rows of samples';
+		byId('whole').textContent = mperf.amount(sums.whole) ;
 		sayMatched();
 	}
 
@@ -182,10 +201,12 @@
 
 	mperf.showAround = function (fn) {
 		change({ fn: fn, way: 'around', view: 'graph' });
+		byId('flame').focus();
 	};
 
 	async function copy() {
-		const fn = state.view === 'graph' ? mperf.pointed() : mperf.rowFunction;
+		const row = document.activeElement.closest('tr');
+		const fn = state.view === 'graph' ? mperf.pointed() : row ? row.fn : 0;
 		if (!fn)
 			return;
 		try {
@@ -201,7 +222,8 @@
 		mperf.beginGraph(remember);
 		mperf.beginTables(function (table, column) {
 			const which = table === 'calls' ? 'order' : 'sort', isText = column === 'name' || column === 'module';
-			change({ [which]: column, isUp: state[which] === column ? !state.isUp : isText });
+			const up = which === 'order' ? 'isTreeUp' : 'isUp';
+			change({ [which]: column, [up]: state[which] === column ? !state[up] : isText });
 		});
 		views.forEach(function (tab, i) {
 			tab.addEventListener('click', function () { change({ view: tab.dataset.show }); });
@@ -225,7 +247,7 @@
 		field.addEventListener('input', function () { change({ find: field.value }); });
 		byId('more').addEventListener('click', function () { change({ all: true }); });
 		byId('reset').addEventListener('click', function () {
-			history.replaceState(null, '', '#');
+			location.hash = '';
 			restore();
 		});
 		window.addEventListener('hashchange', restore);
@@ -263,6 +285,7 @@
 		restore();
 		document.body.classList.add('ready');
 	}).catch(function (e) {
-		byId('details').textContent = 'This browser cannot unpack the data (' + e.message + '); the tables below are all there is.';
+		document.body.classList.remove('live');
+		byId('details').textContent = 'The pictures cannot be shown (' + e.message + '); there are the tables.';
 	});
 })();

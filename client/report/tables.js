@@ -3,7 +3,7 @@
 'use strict';
 
 (function () {
-	const ROWS = 200, SHARE = 0.001;
+	const ROWS = 200, SHARE = 0.001, TREE_ROWS = 5000;
 
 	function cell(text, name) {
 		return mperf.element('td', { textContent: text, className: name || '' });
@@ -54,7 +54,7 @@
 			return r || a - b;
 		});
 		body.replaceChildren(...rows.slice(0, state.all ? rows.length : ROWS).map(function (f) {
-			return mperf.element('tr', {}, [cell(mperf.amount(sums.fnSelf[f]), 'n'), bar(sums.fnSelf[f] / sums.whole),
+			return mperf.element('tr', { fn: f }, [cell(mperf.amount(sums.fnSelf[f]), 'n'), bar(sums.fnSelf[f] / sums.whole),
 				cell(mperf.amount(sums.fnTotal[f]), 'n'), bar(sums.fnTotal[f] / sums.whole), nameCell(f, false),
 				cell(d.module[f], 'quiet')]);
 		}));
@@ -64,15 +64,15 @@
 		markSorted(table, state.sort, state.isUp);
 	};
 
-	// --- the call tree
+	// --- the call tree, or the callers and the callees of a function, one tree after the other
 
-	let opened = new Set(), shown = null;
+	let opened = new Set(), shown = null, openedFor = '';
 
-	function keyOf(b) {
+	function keyOf(tree, b) {
 		const way = [];
 		for (; b; b = b.parent)
 			way.push(b.fn);
-		return way.join(' ');
+		return (tree.up ? 'up ' : 'down ') + way.join(' ');
 	}
 
 	function ordered(tree, b, state) {
@@ -80,23 +80,27 @@
 			return state.order === 'self' ? c.self : c.total;
 		};
 		return mperf.callees(tree, b).slice().sort(function (x, y) {
-			return compare(key(x), key(y)) * (state.isUp ? 1 : -1) || x.fn - y.fn;
+			return compare(key(x), key(y)) * (state.isTreeUp ? 1 : -1) || x.fn - y.fn;
 		});
 	}
 
-	function treeRow(tree, b, depth, state) {
-		const has = mperf.callees(tree, b).length > 0, isOpen = opened.has(keyOf(b));
-		const tr = mperf.element('tr', { tabIndex: -1 });
+	// What is large enough to have a row.
+	function largeOf(tree, b) {
+		return ordered(tree, b, shown.state).filter(function (c) { return c.total >= SHARE * tree.sums.whole; });
+	}
+
+	function treeRow(tree, b, depth, large) {
+		const isOpen = opened.has(keyOf(tree, b)), tr = mperf.element('tr', { tabIndex: -1, box: b, tree: tree, fn: b.fn });
+		const says = b.parent || !b.fn ? '' : tree.up ? ', called by' : ', calls';
 		tr.setAttribute('role', 'row');
 		tr.setAttribute('aria-level', depth + 1);
-		if (has)
+		if (large > 0)
 			tr.setAttribute('aria-expanded', isOpen);
-		tr.box = b;
 		const name = mperf.element('td', { className: 'fn' });
 		name.style.paddingLeft = 6 + 14 * Math.min(depth, 40) + 'px';
-		name.append(mperf.element('span', { className: 'twist', textContent: has ? isOpen ? '▾' : '▸' : '' }),
-			mperf.element('span', { className: b.fn ? mperf.data.kind[b.fn] : '', textContent: mperf.label(b) }));
-		if (state.pattern && b.fn && state.pattern.test(mperf.data.name[b.fn]))
+		name.append(mperf.element('span', { className: 'twist', textContent: large > 0 ? isOpen ? '▾' : '▸' : '' }),
+			mperf.element('span', { className: b.fn ? mperf.data.kind[b.fn] : '', textContent: mperf.label(b) + says }));
+		if (shown.state.pattern && b.fn && shown.state.pattern.test(mperf.data.name[b.fn]))
 			name.classList.add('matched');
 		tr.append(bar(b.total / tree.sums.whole), cell(mperf.amount(b.total), 'n'),
 			cell(b.self > 0 ? mperf.amount(b.self) : '', 'n'), name,
@@ -106,48 +110,63 @@
 		return tr;
 	}
 
+	function rowOfRest(text, depth) {
+		const tr = mperf.element('tr', {}, [cell(''), cell(''), cell(''), cell(text, 'quiet'), cell('')]);
+		tr.cells[3].style.paddingLeft = 21 + 14 * Math.min(depth, 40) + 'px';
+		tr.setAttribute('role', 'row');
+		for (const td of tr.cells)
+			td.setAttribute('role', 'gridcell');
+		return tr;
+	}
+
 	function drawTree() {
 		const body = document.getElementById('calls').tBodies[0], rows = [];
-		const open = [[shown.tree.root, 0]];
-		while (open.length > 0 && rows.length < 5000) {
-			const [b, depth] = open.pop();
-			rows.push(treeRow(shown.tree, b, depth, shown.state));
-			if (!opened.has(keyOf(b)))
+		const open = shown.trees.map(function (tree) { return { tree: tree, box: tree.root, depth: 0 }; }).reverse();
+		while (open.length > 0 && rows.length < TREE_ROWS) {
+			const at = open.pop();
+			if (at.rest) {
+				rows.push(rowOfRest(at.rest, at.depth));
 				continue;
-			const list = ordered(shown.tree, b, shown.state).filter(function (c) {
-				return c.total >= SHARE * shown.tree.sums.whole;
-			});
-			for (const c of list.reverse())
-				open.push([c, depth + 1]);
+			}
+			const large = largeOf(at.tree, at.box), n = mperf.callees(at.tree, at.box).length - large.length;
+			rows.push(treeRow(at.tree, at.box, at.depth, large.length));
+			if (!opened.has(keyOf(at.tree, at.box)))
+				continue;
+			if (n > 0)
+				open.push({ rest: n + ' more with less than ' + mperf.percent(SHARE) + ' each', depth: at.depth + 1 });
+			for (const c of large.reverse())
+				open.push({ tree: at.tree, box: c, depth: at.depth + 1 });
 		}
+		if (open.length > 0)
+			rows.push(rowOfRest('There are more than ' + TREE_ROWS + ' rows: close some.', 0));
 		body.replaceChildren(...rows);
-		if (rows.length > 0)
-			rows[0].tabIndex = 0;
+		rows[0].tabIndex = 0;
 	}
 
 	// Open the way down to where the time divides.
 	function openHottest(tree) {
 		let at = tree.root;
 		for (let i = 0; i < 60; i++) {
-			opened.add(keyOf(at));
-			const callees = mperf.callees(tree, at), top = callees.reduce(function (m, c) {
-				return !m || c.total > m.total ? c : m;
-			}, null);
+			opened.add(keyOf(tree, at));
+			const top = mperf.callees(tree, at).reduce(function (m, c) { return !m || c.total > m.total ? c : m; }, null);
 			if (!top || top.total < 0.5 * at.total)
 				return;
 			at = top;
 		}
 	}
 
-	mperf.showCalls = function (tree, state) {
-		shown = { tree: tree, state: state };
-		openHottest(tree);
+	mperf.showCalls = function (trees, state) {
+		const what = [state.way, state.fn, state.choice.id, state.side, state.process, state.thread, state.from, state.to].join();
+		shown = { trees: trees, state: state };
+		if (what !== openedFor) // else what was closed stays so
+			trees.forEach(openHottest);
+		openedFor = what;
 		drawTree();
-		markSorted(document.getElementById('calls'), state.order, state.isUp);
+		markSorted(document.getElementById('calls'), state.order, state.isTreeUp);
 	};
 
-	function toggle(b, isWanted) {
-		const key = keyOf(b);
+	function toggle(tr, isWanted) {
+		const key = keyOf(tr.tree, tr.box);
 		if (isWanted === opened.has(key))
 			return;
 		if (isWanted)
@@ -155,9 +174,9 @@
 		else
 			opened.delete(key);
 		drawTree();
-		for (const tr of document.getElementById('calls').tBodies[0].rows)
-			if (keyOf(tr.box) === key)
-				focusRow(tr);
+		for (const other of document.getElementById('calls').tBodies[0].rows)
+			if (other.box && keyOf(other.tree, other.box) === key)
+				focusRow(other);
 	}
 
 	function focusRow(tr) {
@@ -165,6 +184,24 @@
 			other.tabIndex = -1;
 		tr.tabIndex = 0;
 		tr.focus();
+	}
+
+	// To the next row in a direction that has a function.
+	function step(tr, by) {
+		do
+			tr = tr[by];
+		while (tr && !tr.box);
+		if (tr)
+			focusRow(tr);
+	}
+
+	function closeOrLeave(tr) {
+		if (opened.has(keyOf(tr.tree, tr.box)) && tr.hasAttribute('aria-expanded'))
+			toggle(tr, false);
+		else
+			for (const other of tr.parentNode.rows)
+				if (tr.box.parent && other.tree === tr.tree && other.box === tr.box.parent)
+					focusRow(other);
 	}
 
 	mperf.beginTables = function (sortBy) {
@@ -177,33 +214,29 @@
 			const tr = event.target.closest('tr');
 			if (tr && tr.box) {
 				focusRow(tr);
-				toggle(tr.box, !opened.has(keyOf(tr.box)));
+				toggle(tr, !opened.has(keyOf(tr.tree, tr.box)));
 			}
 		});
 		body.addEventListener('dblclick', function (event) {
 			const tr = event.target.closest('tr');
-			if (tr && tr.box && tr.box.fn)
-				mperf.showAround(tr.box.fn);
+			if (tr && tr.fn)
+				mperf.showAround(tr.fn);
 		});
 		body.addEventListener('keydown', function (event) {
 			const tr = event.target.closest('tr');
-			if (!tr || !tr.box)
+			if (!tr || !tr.box || event.ctrlKey || event.metaKey || event.altKey)
 				return;
 			const keys = {
-				ArrowDown: function () { if (tr.nextSibling) focusRow(tr.nextSibling); },
-				ArrowUp: function () { if (tr.previousSibling) focusRow(tr.previousSibling); },
-				ArrowRight: function () { toggle(tr.box, true); },
-				ArrowLeft: function () { toggle(tr.box, false); },
-				Enter: function () { if (tr.box.fn) mperf.showAround(tr.box.fn); },
+				ArrowDown: function () { step(tr, 'nextSibling'); },
+				ArrowUp: function () { step(tr, 'previousSibling'); },
+				ArrowRight: function () { toggle(tr, true); },
+				ArrowLeft: function () { closeOrLeave(tr); },
+				Enter: function () { if (tr.fn) mperf.showAround(tr.fn); },
 			};
 			if (keys[event.key]) {
 				event.preventDefault();
 				keys[event.key]();
 			}
-		});
-		body.addEventListener('focusin', function (event) {
-			const tr = event.target.closest('tr');
-			mperf.rowFunction = tr && tr.box ? tr.box.fn : 0;
 		});
 	};
 })();

@@ -4,7 +4,7 @@
 
 (function () {
 	const LANE = 30, STRIP = 5, GAP = 4, LANES_MAX = 9, AXIS = 18, NAMES = 190, NAMES_NARROW = 96;
-	// Okabe and Ito: told apart by those who see fewer colours, too. Order of the legend.
+	// Source: Okabe and Ito, colours that differ for those who see fewer of them, too.
 	const WAITS = [['lock', '#E69F00'], ['disk', '#D55E00'], ['network', '#56B4E9'], ['pipe', '#0072B2'],
 		['poll', '#b8a800'], ['sleep', '#8d8d8d'], ['child', '#6b4c9a'], ['fault', '#CC79A7'], ['hart', '#009E73']];
 	const OTHER = '#7a5c3a';
@@ -33,7 +33,7 @@
 	mperf.makeLanes = function (state) {
 		const d = mperf.data, key = keyOf(state.lanes), found = new Map();
 		const waits = d.texts.map(mperf.isWaiting);
-		const first = mperf.choices()[0], cpu = first ? first.events : new Set();
+		const cpu = mperf.choices()[0].events;
 		for (let i = 0; i < d.nRows; i++) {
 			const wait = waits[d.event[i]];
 			if ((!wait && !cpu.has(d.event[i])) || (wait && state.lanes === 'hart') || !mperf.isTaskChosen(state, d.task[i]))
@@ -51,11 +51,12 @@
 		else
 			lanes.sort(function (a, b) { return b.cpu - a.cpu || b.wait - a.wait; });
 		if (lanes.length > LANES_MAX) {
-			const rest = lanes.splice(LANES_MAX - 1), other = { name: rest.length + ' others', cpu: 0, wait: 0, rows: [] };
+			const rest = lanes.splice(LANES_MAX - 1), other = { name: rest.length + ' others', isRest: true, cpu: 0, wait: 0, rows: [] };
 			for (const lane of rest) {
 				other.cpu += lane.cpu;
 				other.wait += lane.wait;
-				other.rows = other.rows.concat(lane.rows);
+				for (const row of lane.rows)
+					other.rows.push(row);
 			}
 			lanes.push(other);
 		}
@@ -164,11 +165,11 @@
 		for (const lane of lanes) {
 			const n = columnCount(400), columns = columnsOf(lane, n);
 			const per = mperf.data.nBuckets * mperf.data.bucket * 1000 / n;
-			lane.peak = 1;
+			lane.peak = mperf.data.unit === 'count' ? 0 : 1;
 			for (const cpu of columns.cpu)
 				lane.peak = Math.max(lane.peak, cpu / per);
 		}
-		scale = lanes.reduce(function (m, lane) { return Math.max(m, lane.peak); }, 1);
+		scale = lanes.reduce(function (m, lane) { return Math.max(m, lane.peak); }, mperf.data.unit === 'count' ? 1e-12 : 1);
 		for (const lane of lanes)
 			lane.peak = scale;
 	}
@@ -223,8 +224,8 @@
 			c.fillRect(from - 1, 0, 2, g.height - AXIS);
 			c.fillRect(to - 1, 0, 2, g.height - AXIS);
 		}
-		said.textContent = (isWhole ? 'All of ' : mperf.clock(state.from) + ' to ' + mperf.clock(state.to) + ' of ') +
-			mperf.clock(n) + (scale > 1.05 ? '; a full lane is ' + scale.toFixed(1) + ' CPUs' : '');
+		said.textContent = (isWhole ? 'All of ' : mperf.clock(state.from) + ' to ' + mperf.clock(state.to) + ', ' +
+			mperf.span(state.to - state.from) + ' of ') + mperf.span(n) + (scale > 1.05 && mperf.data.unit !== 'count' ? '; a full lane is ' + scale.toFixed(1) + ' CPUs' : '');
 		canvas.setAttribute('aria-valuetext', said.textContent);
 		canvas.setAttribute('aria-valuemin', 0);
 		canvas.setAttribute('aria-valuemax', n);
@@ -251,9 +252,9 @@
 			const g = geometry(), y = event.clientY - canvas.getBoundingClientRect().top;
 			const lane = lanes[Math.floor(y / (LANE + GAP))];
 			if (event.clientX - canvas.getBoundingClientRect().left < g.names) { // the name: only this one
-				if (lane && get().lanes === 'process')
+				if (lane && !lane.isRest && get().lanes === 'process')
 					change({ process: get().process === lane.name ? '' : lane.name });
-				else if (lane && get().lanes === 'thread')
+				else if (lane && !lane.isRest && get().lanes === 'thread')
 					change({ thread: get().thread === lane.name ? '' : lane.name });
 				return;
 			}
@@ -283,6 +284,8 @@
 			mperf.drawTimeline(get());
 		});
 		canvas.addEventListener('keydown', function (event) {
+			if (event.ctrlKey || event.metaKey || event.altKey) // the browser's own
+				return;
 			const s = get(), n = mperf.data.nBuckets, span = s.to - s.from, step = Math.max(1, Math.round(span / 10));
 			const move = function (by) {
 				const from = Math.max(0, Math.min(n - span, s.from + by));

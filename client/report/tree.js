@@ -4,20 +4,21 @@
 'use strict';
 
 (function () {
-	const WALL_MS = 20; // time over which the number of harts at work is estimated
+	// The number of harts at work is estimated over so long; where buckets are longer, not at all.
+	const WALL_MS = 20;
 
 	// Waiting for a hart is apart: it is no fault of what the thread waits for.
 	mperf.isWaiting = function (name) { return name.startsWith('waiting'); };
 	mperf.choices = function () {
 		const d = mperf.data, waits = d.events.filter(function (e) { return mperf.isWaiting(e.name); });
 		const cpu = d.events.filter(function (e) { return !mperf.isWaiting(e.name); });
+		const names = function (events) { return events.map(function (e) { return e.name; }).join(', '); };
 		const of = function (events) { return new Set(events.map(function (e) { return e.number; })); };
-		const list = cpu.map(function (e, i) {
-			return { id: i === 0 ? 'cpu' : e.name, label: d.unit === 'count' ? e.name : 'CPU time (' + e.name + ')',
-				events: of([e]) };
-		});
-		if (d.unit !== 'count' && cpu.length === 1 && d.coarse === 0)
+		const list = [{ id: 'cpu', label: d.unit === 'count' ? names(cpu) : 'CPU time (' + names(cpu) + ')', events: of(cpu) }];
+		if (d.unit !== 'count' && d.bucket <= WALL_MS)
 			list.push({ id: 'wall', label: 'Wall time (estimate)', events: of(cpu), wall: true });
+		for (const e of cpu.length > 1 ? cpu : [])
+			list.push({ id: e.name, label: e.name, events: of([e]) });
 		const blocked = waits.filter(function (e) { return e.name !== 'waiting:hart'; });
 		if (blocked.length > 0)
 			list.push({ id: 'waiting', label: 'Waiting', events: of(blocked) });
@@ -67,9 +68,8 @@
 			let node = d.node[i];
 			if (state.side === 'kernel' && !isKernel(node))
 				continue;
-			if (state.side === 'user') // what the kernel did for it is the caller's own
-				while (isKernel(node))
-					node = d.caller[node];
+			if (state.side === 'user' && isKernel(node))
+				continue;
 			self[node] += divisor ? d.value[i] / divisor(d.at[i]) : d.value[i];
 			rows++;
 		}
@@ -92,10 +92,6 @@
 			weights: null, callees: null };
 	}
 
-	function sorted(found) {
-		return Array.from(found.values());
-	}
-
 	// The callees of a box's nodes, together.
 	function openDown(sums, parent) {
 		const d = mperf.data, found = new Map();
@@ -110,7 +106,7 @@
 				b.total += sums.total[i];
 				b.nodes.push(i);
 			}
-		return sorted(found);
+		return Array.from(found.values());
 	}
 
 	// The callers of a box's nodes; each carries the weight that came up through it.
@@ -129,13 +125,12 @@
 			b.nodes.push(caller);
 			b.weights.push(parent.weights[k]);
 		});
-		return sorted(found);
+		return Array.from(found.values());
 	}
 
 	mperf.callees = function (tree, b) {
 		if (!b.callees) {
 			b.callees = b === tree.root && tree.first ? tree.first() : tree.up ? openUp(b) : openDown(tree.sums, b);
-			// What calls no other has ended here: its width stays free.
 		}
 		return b.callees;
 	};
@@ -164,7 +159,7 @@
 				b.nodes.push(i);
 				b.weights.push(sums.self[i]);
 			}
-			return sorted(found).sort(function (a, b) { return b.total - a.total; });
+			return Array.from(found.values()).sort(function (a, b) { return b.total - a.total; });
 		};
 		return tree;
 	};

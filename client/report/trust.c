@@ -63,15 +63,17 @@ static void find(const Mperf__Provenance *p, struct findings *f)
 	const double without =
 		1 - (p->placed_share > p->named_share ? p->placed_share : p->named_share);
 	const double gone = lost_share(p);
+	const int digits = in_error < 0.01 ? 1 : 0;
 
 	unit_count_text((int64_t)p->samples, count);
 	struct finding *next = add(f, in_error, &error);
 	if (p->samples == 0)
-		snprintf(next->text, TEXT_BYTES, "there are no samples of CPU time");
+		snprintf(next->text, TEXT_BYTES, "there are no samples");
 	else
 		snprintf(next->text, TEXT_BYTES,
-			"%s sample%s: a share of one half is known to ±%.*f %%", count,
-			p->samples == 1 ? "" : "s", in_error < 0.01 ? 1 : 0, 100 * in_error);
+			"%s sample%s: what is 50 %% may be %.*f to %.*f %%", count,
+			p->samples == 1 ? "" : "s", digits, 50 - 100 * in_error, digits,
+			50 + 100 * in_error);
 	next = add(f, gone, &lost);
 	if (gone > 0)
 		snprintf(next->text, TEXT_BYTES, "%.2f %% of the samples were lost", 100 * gone);

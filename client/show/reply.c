@@ -121,9 +121,14 @@ static int add_rows(struct reply *r, const Mperf__Rows *rows)
 	return 0;
 }
 
+Mperf__Provenance *reply_copy_provenance(const Mperf__Provenance *p)
+{
+	return (Mperf__Provenance *)copy(&p->base);
+}
+
 static int replace_provenance(Mperf__Provenance **provenance, const Mperf__Provenance *by)
 {
-	Mperf__Provenance *c = (Mperf__Provenance *)copy(&by->base);
+	Mperf__Provenance *c = reply_copy_provenance(by);
 	if (!c)
 		return -ENOMEM;
 	if (*provenance)

@@ -71,6 +71,9 @@ Mperf__Value reply_value_of_integer(uint64_t n);
 int reply_append_provenance(
 	struct reply *r, const Mperf__Provenance *from, char *const *note, size_t n_notes);
 
+/* A copy, which the caller frees with mperf__provenance__free_unpacked; NULL if memory ran out. */
+Mperf__Provenance *reply_copy_provenance(const Mperf__Provenance *p);
+
 /* Put a note before all others; nothing without a provenance. A copy. 0, -ENOMEM. */
 int reply_note_first(struct reply *r, const char *note);
 

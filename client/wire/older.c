@@ -20,6 +20,11 @@ static bool has_timeline(const Mperf__Request *r)
 	return r->body_case == MPERF__REQUEST__BODY_TIMELINE;
 }
 
+static bool has_page(const Mperf__Request *r)
+{
+	return r->body_case == MPERF__REQUEST__BODY_REPORT;
+}
+
 static bool has_report(const Mperf__Request *r)
 {
 	return r->body_case == MPERF__REQUEST__BODY_JOB &&
@@ -40,6 +45,7 @@ static const struct {
 	{6, has_wall, "wall time"},
 	{6, has_by_wait, "a flame graph by what threads waited for"},
 	{6, has_timeline, "a timeline"},
+	{6, has_page, "the samples of a page"},
 	{6, has_report, "a report on a job"},
 	{6, has_stored, "saving a part of the store"},
 };

@@ -107,7 +107,7 @@ static int check_sources(const struct compare_sides *s, struct query_error *erro
 	COLUMN(change, "Change", share, of->change)                                                \
 	COLUMN(low, "Lowest", share, of->low)                                                      \
 	COLUMN(high, "Highest", share, of->high)                                                   \
-	COLUMN(p, "p slower", ratio, of->p)                                                        \
+	COLUMN(p, "p of slower", ratio, of->p)                                                     \
 	COLUMN(seen_from, "Seen from", share, of->seen_from)                                       \
 	KNOWN_IF(runs_needed, "Runs needed", count, of->runs_needed < 1e9, of->runs_needed + 0.5)
 

@@ -40,7 +40,7 @@ def changed(table, row, **values):
 
 def test_all_is_well(build):
     assert short(build, WELL).splitlines() == [
-        "good: nothing is lost, given up or in trouble",
+        "good: nothing is given up or in trouble, and next to nothing is lost",
         "Samples  99 Hz a hart; 11,880 in the last 60.0 s, none lost",
         "Cost     0.42 % of the busiest hart (budget 1.00 %); 25.0 MiB of memory",
         "Names    3,545 named, 916 by place, 0 waiting; 2 instrumented programs",
@@ -51,7 +51,7 @@ def test_all_is_well(build):
 
 def test_what_is_not_well_comes_first(build):
     for table, row, values, state, why in (
-            ("account", 1, {"lost": 100}, "look:", "samples: 0.83 % of the last minute's were lost"),
+            ("account", 1, {"lost": 100}, "look:", "samples: 0.83 % were lost lately"),
             ("rate", 0, {"trouble": "the harts are gone"}, "trouble:", "rate: the harts are gone"),
             ("store", 0, {"trouble": "the disc is full\x1b[31m"}, "trouble:", "store: the disc is full\\x1b[31m"),
             ("namer", 0, {"trouble": "died"}, "trouble:", "namer: died"),
@@ -62,7 +62,11 @@ def test_what_is_not_well_comes_first(build):
         lines = short(build, changed(table, row, **values)).splitlines()
         assert lines[0] == state and lines[1].strip().startswith(why), (values, lines)
     lines = short(build, changed("rate", 0, hz=49)).splitlines()
-    assert lines[1].startswith("Samples  49 Hz a hart of 99 wanted"), lines
+    assert lines[:2] == ["look:", "  samples: the rate is lower than the one wanted"], lines
+    assert lines[2].startswith("Samples  49 Hz a hart of 99 wanted"), lines
+    first = dict(WELL, account=[{"period": "since start", "duration_ns": 5 * 10**9, "taken": 1000, "lost": 900}], overhead=[])
+    lines = short(build, first).splitlines()
+    assert lines[0] == "look:" and "47.37 % were lost lately" in lines[1] and "not known yet" in lines[3], lines
     assert short(build, changed("account", 1, lost=5)).startswith("good")  # one in two thousand
 
 

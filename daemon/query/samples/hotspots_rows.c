@@ -57,7 +57,7 @@ static double ratio(double part, double whole)
 	COLUMN(comm, "Thread", text, text(h, spot->name[0]))                                       \
 	KNOWN_IF(pid, "PID", number, part[0] != HOTSPOT_PROGRAM, (int32_t)part[1])                 \
 	KNOWN_IF(tid, "TID", number, part[0] != HOTSPOT_PROGRAM, (int32_t)(part[1] >> 32))
-#define COMM_PART(COLUMN, KNOWN_IF) COLUMN(comm, "Processes of this name", text, text(h, part[0]))
+#define COMM_PART(COLUMN, KNOWN_IF) COLUMN(comm, "Name", text, text(h, part[0]))
 #define CGROUP_PART(COLUMN, KNOWN_IF) COLUMN(cgroup, "Control group", text, text(h, part[0]))
 #define JOB_PART(COLUMN, KNOWN_IF)                                                                 \
 	COLUMN(job, "Job", text, text(h, part[0]))                                                 \
