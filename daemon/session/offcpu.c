@@ -66,7 +66,7 @@ int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *
 	else
 		r = offcpu_looks_new(o->part_ppm, &c->looks, ret_error);
 	if (r == 0)
-		(void)sampler_add_offcpu(o->sampler);
+		(void)sampler_add_offcpu(o->sampler, false);
 	if (r != 0) {
 		offcpu_free(c);
 		return r == OFFCPU_LOOKS_REFUSED ? OFFCPU_REFUSED : r;
