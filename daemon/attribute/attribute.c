@@ -414,6 +414,8 @@ static int attribute_fired(struct attribute *a, const struct record *r, int hart
 	case STREAM_RING:
 	case STREAM_OFFCPU:
 		break; /* these do not fire */
+	case STREAM_WAITS:
+		break; /* session/switch_waits.h takes them, and brings waits */
 	}
 	return 0;
 }
@@ -496,6 +498,7 @@ int attribute_record(struct attribute *a, const struct record *r, int hart)
 		return generated_change(a, r);
 	case RECORD_EXEC: /* exec_watch hands it out early */
 		return 0;
+	case RECORD_SWITCH:
 	case RECORD_DEFERRED:
 	case RECORD_OTHER:
 		return 0;

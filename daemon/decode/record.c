@@ -421,6 +421,13 @@ static void take_lost_samples(struct cursor *c, struct record *r)
 	r->lost.n = take_u64(c);
 }
 
+static void take_switched(struct cursor *c, struct record *r)
+{
+	(void)c;
+	r->switched.out = r->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	r->switched.preempted = r->switched.out && r->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+}
+
 static void take_throttle(struct cursor *c, struct record *r)
 {
 	(void)r;
@@ -456,7 +463,7 @@ static const struct layout layouts[N_TYPES] = {
 	[PERF_RECORD_AUX] = {RECORD_OTHER, NULL},
 	[PERF_RECORD_ITRACE_START] = {RECORD_OTHER, NULL},
 	[PERF_RECORD_LOST_SAMPLES] = {RECORD_LOST_SAMPLES, take_lost_samples},
-	[PERF_RECORD_SWITCH] = {RECORD_OTHER, NULL},
+	[PERF_RECORD_SWITCH] = {RECORD_SWITCH, take_switched},
 	[PERF_RECORD_SWITCH_CPU_WIDE] = {RECORD_OTHER, NULL},
 	[PERF_RECORD_NAMESPACES] = {RECORD_OTHER, NULL},
 	[PERF_RECORD_KSYMBOL] = {RECORD_KSYMBOL, take_ksymbol},

@@ -36,6 +36,7 @@ enum record_kind {
 	RECORD_UNTHROTTLE,
 	RECORD_DEFERRED, /* of Linux 6.19, if asked for; not used here */
 	RECORD_EXEC,     /* of STREAM_EXEC_BPF */
+	RECORD_SWITCH,   /* of STREAM_WAITS: the task leaves its hart, or gets one */
 	RECORD_OTHER,    /* known to the kernel, not used here */
 };
 
@@ -131,6 +132,10 @@ struct record {
 		} ksymbol;
 		struct record_deferred deferred;
 		struct record_exec exec;
+		struct {
+			bool out;
+			bool preempted; /* with out: it could run on, and waits for a hart */
+		} switched;
 		struct {
 			uint64_t n;
 		} lost; /* LOST and LOST_SAMPLES */

@@ -75,6 +75,8 @@ _Static_assert(USER_REGS == 0xff0fff, "AX to SS without segments, then R8 to R15
 #define RAISE_SAMPLE_BYTES 1100u
 #define RAISE_RING_BYTES_MAX (512u << 10)
 #define RAISE_STACKS_RING_BYTES_MAX (2u << 20)
+/* Room for 450 switches with copies of 8 KiB: at 10,000 a second it wakes us each 11 ms. */
+#define WAITS_RING_BYTES (4u << 20)
 /* All sample rings together take at most this fraction (1 / N) of the machine's memory; so do the
  * exec rings. A board of 256 MB with two harts gets 512 KiB for each, and the watermark still wakes
  * us in time; eight harts need 8 GB for full-sized rings. */
@@ -328,6 +330,11 @@ void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 		ret_attr->sample_stack_user = s->options.stack_bytes;
 }
 
+size_t waits_ring_bytes(const struct sampler *s)
+{
+	return part_of_memory(s, WAITS_RING_BYTES, RINGS_PART);
+}
+
 size_t exec_bpf_ring_bytes(const struct sampler *s)
 {
 	return exec_part(s);
@@ -401,6 +408,22 @@ void attr_sampler(const struct sampler *s, const struct event *e, bool grouped,
 	/* Idle is not sampled; hardware counters stop there anyway. */
 	ret_attr->exclude_idle = event_is_clock(e);
 	add_stacks(s, e, ret_attr);
+}
+
+/* The kernel's part of the chain tells what is waited for, also in a session of user code. */
+void attr_waits(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)
+{
+	attr_begin(s, e, ret_attr);
+	ret_attr->inherit = 1;
+	ret_attr->context_switch = 1;
+	ret_attr->sample_period = 1;
+	ret_attr->sample_type |= PERF_SAMPLE_IP;
+	if (s->cgroups)
+		ret_attr->sample_type |= PERF_SAMPLE_CGROUP;
+	add_stacks(s, e, ret_attr);
+	ret_attr->exclude_callchain_kernel = 0;
+	if (ret_attr->sample_stack_user)
+		ret_attr->sample_stack_user = s->options.stack_bytes;
 }
 
 void attr_sibling(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr)

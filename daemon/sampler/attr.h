@@ -82,8 +82,13 @@ void attr_ring(const struct sampler *s, size_t wakeup_bytes, struct perf_event_a
 void attr_raised(const struct sampler *s, const struct event *e, uint32_t hz,
 	struct perf_event_attr *ret_attr);
 
+/* The event that fires when a single task, or one that it started, leaves its hart, at a tracepoint or as
+ * event_switches(); with SWITCH records. */
+void attr_waits(const struct sampler *s, const struct event *e, struct perf_event_attr *ret_attr);
+
 /* Sizes of rings, as below: of the side band alone, and of one raise. */
 size_t sideband_ring_bytes(const struct sampler *s);
 size_t raise_ring_bytes(const struct sampler *s, uint32_t hz);
+size_t waits_ring_bytes(const struct sampler *s);
 /* Size of that hart's ring for its plan at the current rate, in bytes; a power of two. */
 size_t ring_bytes_for(const struct sampler *s, int hart);

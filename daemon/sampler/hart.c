@@ -144,7 +144,7 @@ static bool is_sampling(const struct stream *t, const struct closing *c)
 {
 	bool side_band = t->role == STREAM_SIDEBAND || t->role == STREAM_EXEC ||
 			 t->role == STREAM_EXEC_BPF || t->role == STREAM_RING ||
-			 t->role == STREAM_RAISED;
+			 t->role == STREAM_RAISED || t->role == STREAM_WAITS;
 
 	return t->hart == c->hart && !side_band;
 }
@@ -211,9 +211,10 @@ void hart_close(struct sampler *s, int hart)
 /* The pass in which a stream is enabled. */
 static enum stream_role pass_of(const struct stream *t)
 {
-	return t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF
-	       : t->role == STREAM_EXEC_BPF  ? STREAM_EXEC
-					     : t->role;
+	return t->role == STREAM_WAITS         ? STREAM_SAMPLER
+	       : t->role == STREAM_SWITCH_SUMS ? STREAM_SWITCH_BPF
+	       : t->role == STREAM_EXEC_BPF    ? STREAM_EXEC
+					       : t->role;
 }
 
 int hart_enable(struct sampler *s, int hart, bool enable)

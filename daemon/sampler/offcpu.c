@@ -16,7 +16,7 @@ static const char *const kinds[] = {
 };
 _Static_assert(sizeof(kinds) / sizeof(*kinds) == SAMPLER_OFFCPU_MAX, "one stream each");
 
-bool sampler_add_offcpu(struct sampler *s)
+bool sampler_add_offcpu(struct sampler *s, bool of_some)
 {
 	struct event_list *l = &s->events;
 	/* the list that was asked for is opened again on each hart that comes */
@@ -37,5 +37,6 @@ bool sampler_add_offcpu(struct sampler *s)
 		};
 	}
 	s->has_offcpu = true;
+	s->offcpu_of_some = of_some;
 	return true;
 }

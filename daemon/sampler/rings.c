@@ -40,6 +40,12 @@ uint32_t ring_copy_most(size_t ring_bytes, uint32_t least, uint32_t hz)
 	return bytes > least ? bytes : least;
 }
 
+/* Those of raises come last, since they may be left unread (session/walk_drain.c). */
+static int rank(const struct ring *r)
+{
+	return r->raise == 0 ? 0 : r->raise == RAISE_OF_WAITS ? 1 : 2;
+}
+
 /* An unprivileged user's budget of locked memory may be partly used by other processes: halve the size
  * until it fits. */
 int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct event_error *to)
@@ -54,7 +60,7 @@ int hart_map_ring(struct sampler *s, const struct ring *of, size_t n, struct eve
 	}
 	if (map) {
 		size_t at = s->n_rings++;
-		for (; !of->raise && at > 0 && s->ring[at - 1].raise; at--)
+		for (; at > 0 && rank(of) < rank(&s->ring[at - 1]); at--)
 			s->ring[at] = s->ring[at - 1];
 		s->ring[at] = *of;
 		s->ring[at].map = map;

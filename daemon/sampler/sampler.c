@@ -83,7 +83,7 @@ static int sampler_make(
 	size_t n = (size_t)s->machine.n_harts;
 	s->plan = calloc(n, sizeof(*s->plan));
 	s->found = calloc(n, sizeof(*s->found));
-	s->ring = calloc(n * (o->always ? 2 + RAISES_MAX : 1), sizeof(*s->ring));
+	s->ring = calloc(n * (o->always ? 3 + RAISES_MAX : 2), sizeof(*s->ring));
 	s->exec_ring = calloc(n, sizeof(*s->exec_ring));
 	s->lost = calloc(n, sizeof(*s->lost));
 	s->lost_ahead = calloc(n, sizeof(*s->lost_ahead));

@@ -48,8 +48,13 @@
 /* Raises: single tasks, and what they start, that are sampled faster than the system, into rings of their
  * own, so that their rate costs neither the time nor the samples of others. */
 #define RAISES_MAX 8u /* at a time, numbered from 1 */
+/* Rings of events of tasks that wait have this number. */
+#define RAISE_OF_WAITS (RAISES_MAX + 1)
 /* Events of one raise, over all harts: descriptors that no user is charged for. */
 #define RAISE_EVENTS_MAX 1024u
+/* The same of tasks that are watched where they wait, in a session of the service; and in one of its own. */
+#define WAITS_EVENTS_MAX 1024u
+#define WAITS_EVENTS_OWN_MAX 16384u
 
 /* Things that threads without a hart wait for (kernel/offcpu.inc). */
 #define SAMPLER_OFFCPU_MAX 12u
@@ -245,6 +250,7 @@ struct sampler {
 	/* by kind (decode/offcpu.h), if has_offcpu; offcpu.c */
 	struct stream offcpu[SAMPLER_OFFCPU_MAX];
 	bool has_offcpu;
+	bool offcpu_of_some; /* only recordings of processes have samples of them */
 };
 
 enum {
@@ -258,8 +264,9 @@ enum {
 int sampler_new(const struct kernel *k, const struct sampler_options *o,
 	struct sampler **ret_sampler, struct event_error *ret_error);
 
-/* Give the session events of threads without a hart, once, before it starts. False: it has events that somebody asked for. */
-bool sampler_add_offcpu(struct sampler *s);
+/* Give the session events of threads without a hart, once, before it starts. of_some: only recordings of processes will
+ * have samples of them. False: it has events that somebody asked for. */
+bool sampler_add_offcpu(struct sampler *s, bool of_some);
 
 /* Enable all events. Idempotent. 0 or -errno. */
 int sampler_start(struct sampler *s);
@@ -293,6 +300,14 @@ static inline uint64_t sampler_hear_lost(uint64_t *ahead, uint64_t n)
 int sampler_raise_task(struct sampler *s, unsigned raise, uint32_t hz, pid_t task);
 /* Close the events of that task and of the tasks that it started; 0: of all tasks, and the rings of the raise. */
 void sampler_lower_task(struct sampler *s, unsigned raise, pid_t task);
+
+/* From now on report when that task, and all that it will start, leaves a hart, with its callers (samples of
+ * STREAM_WAITS), and when it leaves and gets one (RECORD_SWITCH). Without BPF, they tell where it waits. 0, also if it is
+ * watched; SAMPLER_GONE: the task has ended; SAMPLER_REFUSED; SAMPLER_FULL: too many tasks; -errno. No event of the task
+ * stays open unless 0. */
+int sampler_watch_waits(struct sampler *s, pid_t task);
+/* No task is watched any more. */
+void sampler_unwatch_waits(struct sampler *s);
 
 /* All records of before that time (CLOCK_MONOTONIC) were taken from the rings: forget the events
  * that were closed before. */

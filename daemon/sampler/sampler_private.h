@@ -3,7 +3,7 @@
 
 /* Shared by the files of a sampler. Each calls only those before it:
  *
- *      stream_open ← rate, switch, loss ← rings ← group ← sideband ← exec ← hart ← refit, raise ← tick
+ *      stream_open ← rate, switch, loss ← rings ← group ← sideband ← exec ← hart ← refit, raise, waits ← tick
  *           presence, hart_share, priority ← effort ←                ← tasks, reserve ← sampler
  *
  * The structs that a file owns stand in sampler.h; no other file touches their members.
@@ -200,7 +200,7 @@ uint32_t ring_begin_hz(const struct sampler *s);
 /* Bytes of the smallest ring of samples, but those of raises; 0: there is none. */
 size_t rings_least(const struct sampler *s);
 /* Unmap the rings of that hart (-1: of all) and raise. */
-#define RINGS_OF_ALL (RAISES_MAX + 1) /* of all uses */
+#define RINGS_OF_ALL (RAISES_MAX + 2) /* of all uses */
 void rings_close(struct sampler *s, int hart, unsigned raise);
 
 /* Is r a lack of descriptors? Then the session remembers it (short_of). */

@@ -69,6 +69,7 @@ const struct loss_kind loss_kinds[N_LOSSES] = {
 	[LOSS_SIDEBAND] = {"side band overrun", false},
 	[LOSS_SILENT] = {"process that did not answer", false},
 	[LOSS_OUTSIDE] = {"task outside the pid namespace", true},
+	[LOSS_WAITS] = {"switch of a thread that waits", false},
 };
 
 const char *cut_name(unsigned cut)

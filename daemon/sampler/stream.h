@@ -34,6 +34,8 @@ enum stream_role {
 	STREAM_RAISED, /* samples one task, and what it starts, faster (sampler_raise_task) */
 	/* arguments and owner at each exec, by the BPF program of exec_bpf.h, into a ring of its own */
 	STREAM_EXEC_BPF,
+	/* fires when one task, and what it starts, leaves a hart, with callers; and SWITCH records (sampler_watch_waits) */
+	STREAM_WAITS,
 	STREAM_OFFCPU, /* a thread without a hart, found by a look (session/offcpu.h): of no ring */
 };
 
@@ -96,9 +98,10 @@ struct stream {
 	bool software;
 	bool build_ids; /* its MMAP2 records may have build ids (attr.build_id) */
 	bool closed;    /* its event is closed; records of it may still be in a ring */
-	uint8_t raise;  /* STREAM_RAISED and its STREAM_RING: of that raise, from 1; else 0 */
-	int task;       /* STREAM_RAISED: the task that it was opened for */
-	int fd;         /* -1 in a recording, and once closed */
+	/* STREAM_RAISED and its STREAM_RING: of that raise, from 1; STREAM_WAITS with rings of their own: RAISE_OF_WAITS; else 0 */
+	uint8_t raise;
+	int task; /* STREAM_RAISED, STREAM_WAITS: the task that it was opened for */
+	int fd;   /* -1 in a recording, and once closed */
 };
 
 /* The trailer of all our records except samples, since sample_id_all is always set: TID, TIME, CPU,
@@ -176,6 +179,9 @@ enum loss {
 	/* times a process was asked for its arguments, owner or mappings, and did not answer in time */
 	LOSS_SILENT,
 	LOSS_OUTSIDE, /* samples of tasks outside our pid namespace: the kernel does not say which */
+	/* records of switches that found their ring full, and waits whose end is not known for lack of one: their time is
+	 * missing among the waits */
+	LOSS_WAITS,
 	N_LOSSES,
 };
 struct loss_kind {

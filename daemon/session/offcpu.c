@@ -60,7 +60,7 @@ int offcpu_new(const struct offcpu_options *o, struct offcpu **ret_offcpu, int *
 	if (r == 0 && o->wakers)
 		r = begin_wakers(c, ret_error);
 	if (r == 0)
-		(void)sampler_add_offcpu(o->sampler);
+		(void)sampler_add_offcpu(o->sampler, false);
 	if (r != 0) {
 		offcpu_free(c);
 		return r < 0 ? r : OFFCPU_REFUSED;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "daemon/session/recording_private.h"
 #include "proto/base/clock.h"
@@ -64,7 +63,8 @@ static bool is_unwanted(void *userdata, const struct attribution *a)
 bool recording_awaits_callers(struct recording *g)
 {
 	return !g->live && (!each_waiting(g, is_unwanted) ||
-				   (!g->shared && walk_awaits_callers_of_waits(g->walk)));
+				   (!g->shared && walk_awaits_callers_of_waits(g->walk)) ||
+				   (g->tap.wants_waits && walk_awaits_kinds(g->walk)));
 }
 
 static bool take_leaf(void *userdata, const struct attribution *a)
@@ -141,21 +141,10 @@ void recording_look(void *userdata, uint64_t now_ns)
 		(void)g->spent(g->owner, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 }
 
-/* Beyond all code of the kernel. */
-#define NAME_ALONE (1ull << 48)
-
-/* The frame of a kernel function of which only the name is known. */
-static int frame_of_function(struct recording *g, const char *function, struct frame **ret_frame)
+void recording_take_ready(void *userdata, const struct task *task, uint64_t ready_ns)
 {
-	const struct file_key key = {.kind = FILE_KERNEL, .path = "[kernel]"};
-	struct file *file;
-	int r = file_get(&g->walk->files, &key, &file);
-	if (r == 0)
-		r = frame_get(&g->walk->files, file,
-			NAME_ALONE | XXH32(function, strlen(function), 0), ret_frame);
-	if (r == 0 && (*ret_frame)->state == FRAME_NEW)
-		r = namer_name_as(g->walk->namer, *ret_frame, function);
-	return r;
+	struct recording *g = userdata;
+	walk_take_ready(g->walk, task, ready_ns);
 }
 
 void recording_take_wait(void *userdata, struct task *task, const struct thread_wait *wait,
@@ -164,7 +153,8 @@ void recording_take_wait(void *userdata, struct task *task, const struct thread_
 	struct recording *g = userdata;
 	const struct stream *s = &g->walk->sampler->offcpu[wait->kind];
 	struct frame *frame = NULL;
-	const bool is_named = *wait->function && frame_of_function(g, wait->function, &frame) == 0;
+	const bool is_named =
+		*wait->function && walk_function(g->walk, wait->function, &frame) == 0;
 	const struct attribution a = {
 		.task = task,
 		.cgroup = cgroup_find(&g->walk->tasks, task->cgroup),

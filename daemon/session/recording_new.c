@@ -46,6 +46,12 @@ bool recording_targets_gone(struct recording *g)
 	return g->n_pidfds > 0 && !any;
 }
 
+/* Are the times of its threads read? */
+static bool takes_times(const struct recording *g)
+{
+	return g->targets.n_pids > 0 || g->targets.labels || g->targets.cgroup;
+}
+
 static int create_segment(struct recording *g, const struct recording_options *o)
 {
 	struct utsname name;
@@ -69,6 +75,7 @@ static int create_segment(struct recording *g, const struct recording_options *o
 		.labels_uid = o->labels_uid,
 		.all = g->targets.all && !g->targets.labels && !g->targets.cgroup,
 		.live = o->live,
+		.waits = takes_times(g),
 		.lost = g->recorded ? g->recorded
 			: g->shared ? g->lost
 				    : NULL,
@@ -105,6 +112,21 @@ static int prepare(struct recording *g, const struct recording_options *o)
 	if (r == 0)
 		r = namer_name_as(g->walk->namer, g->hidden, "[kernel]");
 	return r > 0 ? -ENOMEM : r;
+}
+
+/* Where no looks find threads that wait, switches do; else /proc, in passing. */
+static int watch_waits(struct recording *g, const struct recording_options *o)
+{
+	if (!g->walk->sampler->has_offcpu || walk_has_looks(g->walk))
+		return 0;
+	int r = WALK_NO_WAITS;
+	if (g->targets.n_pids > 0 && !o->no_callers)
+		r = walk_watch_waits(g->walk, &g->tap, &g->targets, g->window.start_ns);
+	if (r == 0)
+		thread_times_watch(g->times, NULL, recording_take_ready, g);
+	if (r == WALK_NO_WAITS)
+		thread_times_watch(g->times, recording_take_wait, NULL, g);
+	return r < 0 ? r : 0;
 }
 
 int recording_new(const struct recording_options *o, struct recording **ret_recording,
@@ -151,16 +173,18 @@ int recording_new(const struct recording_options *o, struct recording **ret_reco
 		r = r == SEGMENT_NO_SPACE ? RECORDING_FULL : RECORDING_UNWRITABLE;
 	}
 	g->targets.since_ns = g->window.start_ns;
-	if (r == 0 && (g->targets.n_pids > 0 || g->targets.labels || g->targets.cgroup))
+	if (r == 0 && takes_times(g))
 		r = thread_times_new(
 			&g->targets, &g->walk->tasks, "/proc", g->window.start_ns, &g->times);
 	if (r != 0) {
 		recording_free(g);
 		return r;
 	}
-	/* where nothing better looks for threads that wait */
-	if (g->walk->sampler->has_offcpu && !walk_has_looks(g->walk))
-		thread_times_watch(g->times, recording_take_wait, g);
+	r = watch_waits(g, o);
+	if (r < 0) {
+		recording_free(g);
+		return r;
+	}
 	thread_times_look_at_all(g->times, clock_ns(CLOCK_MONOTONIC));
 	if (g->counts) /* their earlier counts are from before this recording */
 		(void)hart_counts_take(g->counts);

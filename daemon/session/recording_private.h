@@ -106,6 +106,7 @@ void recording_end_counts(struct recording *g);
 /* A thread ended; time to look at threads, unless the recording has ended. userdata is the recording. */
 void recording_take_end(void *userdata, struct task *task, uint64_t time_ns);
 void recording_look(void *userdata, uint64_t now_ns);
-/* A thread waits, by /proc; as thread_times_waits. */
+/* As thread_times_ready, and thread_times_waits: a thread waits, by /proc. */
+void recording_take_ready(void *userdata, const struct task *task, uint64_t ready_ns);
 void recording_take_wait(void *userdata, struct task *task, const struct thread_wait *wait,
 	uint64_t now_ns, uint64_t weight_ns);

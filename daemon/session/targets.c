@@ -48,3 +48,9 @@ bool targets_want(const struct targets *t, const struct task *task)
 	}
 	return false;
 }
+
+bool targets_take(const struct targets *t, const struct task *task)
+{
+	return !task->kernel_thread && (task->wanted || !t->all || t->n_pids == 0) &&
+	       targets_want(t, task);
+}

@@ -37,5 +37,8 @@ struct targets {
 #define TARGETS_PARENTS_MAX 1024
 bool targets_want(const struct targets *t, const struct task *task);
 
+/* The same, in a walk of one recording, too: it delivers only tasks that it wants, though its table has others. */
+bool targets_take(const struct targets *t, const struct task *task);
+
 /* Are the samples of all users kept, without exception? */
 bool targets_are_all(const struct targets *t);

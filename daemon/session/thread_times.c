@@ -49,6 +49,7 @@ struct thread_times {
 	bool has_leader[HARTS_MAX];
 	int leader[HARTS_MAX];     /* event whose samples share out the hart's time */
 	thread_times_waits *waits; /* NULL: nobody asks */
+	thread_times_ready *ready; /* likewise */
 	void *userdata;
 	bool is_short; /* of memory: what ended could not be kept */
 };
@@ -65,11 +66,13 @@ int thread_times_new(const struct targets *targets, const struct task_table *tas
 	return 0;
 }
 
-void thread_times_watch(struct thread_times *t, thread_times_waits *waits, void *userdata)
+void thread_times_watch(struct thread_times *t, thread_times_waits *waits,
+	thread_times_ready *ready, void *userdata)
 {
 	if (!t)
 		return;
 	t->waits = waits;
+	t->ready = ready;
 	t->userdata = userdata;
 }
 
@@ -148,6 +151,8 @@ static void look_at(const struct thread_times *t, struct thread *thread)
 	thread->is_read = true;
 	thread->ran_ns = ran_ns;
 	thread->ready_ns = ready_ns;
+	if (t->ready)
+		t->ready(t->userdata, thread->task, ready_ns);
 	if (t->waits && now_ns > before_ns &&
 		thread_wait_read(t->proc, thread->task->pid, thread->tid, &wait))
 		t->waits(t->userdata, thread->task, &wait, now_ns, now_ns - before_ns);
@@ -211,18 +216,10 @@ static struct thread *find_or_follow(struct thread_times *t, struct task *task, 
 	return thread;
 }
 
-/* A walk of one recording delivers only tasks that it wants, though its table has others. */
-static bool is_target(const struct thread_times *t, const struct task *task)
-{
-	return !task->kernel_thread &&
-	       (task->wanted || !t->targets->all || t->targets->n_pids == 0) &&
-	       targets_want(t->targets, task);
-}
-
 static void follow_targets(struct thread_times *t, uint64_t now_ns)
 {
 	for (struct task *task = t->tasks->live; task; task = task->hh.next)
-		if (is_target(t, task))
+		if (targets_take(t->targets, task))
 			(void)find_or_follow(t, task, now_ns);
 }
 
@@ -232,7 +229,7 @@ static void unfollow_others(struct thread_times *t)
 	struct thread *next;
 	for (struct thread *thread = t->threads; thread; thread = next) {
 		next = thread->hh.next;
-		if (!thread->task->end_ns && is_target(t, thread->task))
+		if (!thread->task->end_ns && targets_take(t->targets, thread->task))
 			continue;
 		close_name(t, thread);
 		unfollow(t, thread);
@@ -310,7 +307,7 @@ void thread_times_sample(struct thread_times *t, const struct attribution *a)
 
 void thread_times_end(struct thread_times *t, struct task *task, uint64_t time_ns)
 {
-	if (!t || !is_target(t, task))
+	if (!t || !targets_take(t->targets, task))
 		return;
 	struct thread *thread = find_or_follow(t, task, time_ns);
 	if (!thread)

@@ -29,7 +29,11 @@ int thread_times_new(const struct targets *targets, const struct task_table *tas
  * it stands. The time between the last look and a thread's end is missing. */
 typedef void thread_times_waits(void *userdata, struct task *task, const struct thread_wait *wait,
 	uint64_t now_ns, uint64_t weight_ns);
-void thread_times_watch(struct thread_times *t, thread_times_waits *waits, void *userdata);
+/* The same of each thread that is read: the time for which it waited for a hart since it began. */
+typedef void thread_times_ready(void *userdata, const struct task *task, uint64_t ready_ns);
+/* Either may be NULL. */
+void thread_times_watch(struct thread_times *t, thread_times_waits *waits,
+	thread_times_ready *ready, void *userdata);
 
 /* Look at the threads, if that is due: a hundredth of the loop's time at most. */
 void thread_times_look(struct thread_times *t, uint64_t now_ns);

@@ -51,12 +51,11 @@ static const struct {
 	{"signal_stop", OFFCPU_STOPPED},
 	{"ptrace_stop", OFFCPU_STOPPED},
 	{"freez", OFFCPU_STOPPED},
+	{"refrigerator", OFFCPU_STOPPED},
 };
 
-static enum offcpu_kind kind_of(char state, const char *function)
+enum offcpu_kind thread_wait_kind(const char *function)
 {
-	if (state == 'T' || state == 't')
-		return OFFCPU_STOPPED;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
 		if (strstr(function, functions[i].part))
 			return functions[i].kind;
@@ -85,6 +84,7 @@ bool thread_wait_read(const char *proc, pid_t pid, pid_t tid, struct thread_wait
 	if (scan_text(AT_FDCWD, path, ret_wait->function, sizeof(ret_wait->function)) <= 0 ||
 		strcmp(ret_wait->function, "0") == 0) /* it just woke up, or may not be told */
 		ret_wait->function[0] = '\0';
-	ret_wait->kind = kind_of(state, ret_wait->function);
+	ret_wait->kind = state == 'T' || state == 't' ? OFFCPU_STOPPED
+						      : thread_wait_kind(ret_wait->function);
 	return true;
 }

@@ -21,3 +21,6 @@ struct thread_wait {
 
 /* proc: "/proc", or a folder of files in tests. False: it does not wait, or is gone. */
 bool thread_wait_read(const char *proc, pid_t pid, pid_t tid, struct thread_wait *ret_wait);
+
+/* What a kernel function is called for by threads that wait; OFFCPU_OTHER: that is not known of it. */
+enum offcpu_kind thread_wait_kind(const char *function);

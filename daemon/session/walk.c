@@ -103,7 +103,7 @@ static int attach_stations(struct walk *w, const struct walk_options *o)
 
 /* Wait for the current rings, gathered in two descriptors: execs wake the loop hundreds of times a
  * second, and each time it asks again what to wait for. */
-static int wait_for_rings(struct walk *w)
+int walk_follow_rings(struct walk *w)
 {
 	struct walk_inner *in = w->inner;
 	if (w->sampler->options.per_task)
@@ -119,7 +119,7 @@ static int open_waits(struct walk *w)
 		return 0;
 	in->rings_fd = epoll_create1(EPOLL_CLOEXEC);
 	in->execs.fd = epoll_create1(EPOLL_CLOEXEC);
-	return in->rings_fd < 0 || in->execs.fd < 0 ? -errno : wait_for_rings(w);
+	return in->rings_fd < 0 || in->execs.fd < 0 ? -errno : walk_follow_rings(w);
 }
 
 /* Where it is refused, only these samples are missing. */
@@ -146,9 +146,9 @@ static int begin_offcpu(struct walk *w, const struct walk_options *o)
 		w->inner->offcpu_error = EPERM;
 	else
 		r = offcpu_new(&offcpu, &w->inner->offcpu, &w->inner->offcpu_error);
-	/* recordings of processes can do without, a little */
-	if (!w->inner->offcpu && !o->always)
-		(void)sampler_add_offcpu(w->sampler);
+	/* recordings of processes can do without */
+	if (!w->inner->offcpu)
+		(void)sampler_add_offcpu(w->sampler, true);
 	return r < 0 ? r : 0;
 }
 
@@ -272,6 +272,7 @@ struct walk *walk_free(struct walk *w)
 	merge_clear(&in->merge);
 	stalled_clear(&in->stalled);
 	offcpu_free(in->offcpu);
+	switch_waits_free(in->waits);
 	attribute_free(w->attribute);
 	namer_free(w->namer);
 	sampler_free(w->sampler);
@@ -370,7 +371,7 @@ static int tick(struct walk *w, uint64_t now_ns)
 	mended |= count_hotplugs(w->sampler) > n_hotplugs;
 	raises_look_at_harts(w, mended);
 	if (r == 0)
-		r = wait_for_rings(w);
+		r = walk_follow_rings(w);
 	if (r == 0)
 		r = walk_tend_copies(w, now_ns);
 	w->inner->scan_is_due |= mended;
@@ -396,7 +397,7 @@ static int open_raised(struct walk *w, uint64_t now_ns)
 {
 	size_t n_rings = w->sampler->n_rings;
 	int r = raises_dispatch(w, now_ns);
-	return r == 0 && w->sampler->n_rings > n_rings ? wait_for_rings(w) : r;
+	return r == 0 && w->sampler->n_rings > n_rings ? walk_follow_rings(w) : r;
 }
 
 int walk_raise(struct walk *w, uid_t uid, const pid_t *pids, size_t n_pids)
@@ -428,6 +429,7 @@ static int run(struct walk *w, uint64_t now_ns)
 		return r < 0 ? r : 0;
 	walk_look(w, now_ns);
 	offcpu_dispatch(in->offcpu, now_ns);
+	switch_waits_dispatch(in->waits, now_ns);
 	w->cpu_ns[WALK_OFFCPU] = offcpu_state(in->offcpu).cpu_ns;
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;

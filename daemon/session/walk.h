@@ -20,6 +20,7 @@
 #include "daemon/loops/feed.h"
 #include "daemon/sampler/sampler.h"
 #include "daemon/session/offcpu_looks.h"
+#include "daemon/session/targets.h"
 
 /* Four drains per second keep a ring for one second of samples three quarters empty, and cost one
  * wakeup each. */
@@ -71,6 +72,7 @@ struct tap {
 	bool prompt;      /* cut on time, not only with the next drain */
 	bool is_always;   /* it runs for weeks, and nobody watches it */
 	bool is_patient;  /* names may come a second later (namer_be_patient) */
+	bool wants_waits; /* it sees where tasks of walk_watch_waits wait */
 	uid_t raise_uid;  /* it sees samples of that user's raise (raises.h); -1: of none */
 	struct tap *next; /* the walk's */
 };
@@ -185,6 +187,18 @@ bool walk_awaits_callers_of_waits(const struct walk *w);
 void walk_give_up_callers_of_waits(struct walk *w);
 /* Wakes that were lost, so that waits have no waker. */
 uint64_t walk_wakes_lost(const struct walk *w);
+/* The frame of a kernel function of which only the name is known. 0, positive: there is no room; -errno. */
+int walk_function(struct walk *w, const char *function, struct frame **ret_frame);
+/* In the place of looks: watch these targets' tasks, and what they start, where they leave their harts, until the tap, which
+ * wants_waits from now on, is removed. since_ns: what is waiting already counts from then on. 0; WALK_NO_WAITS: it is
+ * refused, or there are too many tasks; -errno. */
+enum { WALK_NO_WAITS = 1 };
+int walk_watch_waits(
+	struct walk *w, struct tap *tap, const struct targets *targets, uint64_t since_ns);
+/* By Linux's count, a thread of such targets has waited for a hart for so long in all. */
+void walk_take_ready(struct walk *w, const struct task *task, uint64_t ready_ns);
+/* Is it still unknown of some samples what their threads waited for? */
+bool walk_awaits_kinds(const struct walk *w);
 /* Look for them seldom from now on, or as often as their part of the time allows. */
 void walk_put_off_looks(struct walk *w, bool put_off);
 

@@ -82,6 +82,9 @@ static int take_record(struct walk *w, const struct record *record, int hart)
 		!raises_admit(w, record->stream->raise, units))
 		return 0;
 	in->raises.units += units;
+	if (record->stream &&
+		(record->stream->role == STREAM_WAITS || record->stream->raise == RAISE_OF_WAITS))
+		return switch_waits_record(in->waits, record, hart);
 	if (is_sample && record->stream->role == STREAM_SAMPLER)
 		stalled_sample(&in->stalled, hart);
 	in->throttled |= record->kind == RECORD_THROTTLE;
@@ -132,7 +135,8 @@ static int drain(struct walk *w, uint64_t cut_ns, uint64_t until_cpu_ns)
 	in->merge.ring = w->sampler->ring;
 	in->merge.n_rings = w->sampler->n_rings;
 	while (in->leaves_raised && in->merge.n_rings > 0 &&
-		in->merge.ring[in->merge.n_rings - 1].raise)
+		in->merge.ring[in->merge.n_rings - 1].raise > 0 &&
+		in->merge.ring[in->merge.n_rings - 1].raise <= RAISES_MAX)
 		in->merge.n_rings--;
 	exec_watch_resume(&in->execs);
 	struct division division;
@@ -205,6 +209,7 @@ static int cut_and_drain(struct walk *w, uint64_t by_ns, uint64_t until_cpu_ns)
 		if (r == 0) {
 			/* rows of threads that rest can be late in the store, but not in a top */
 			offcpu_give(w->inner->offcpu, !tap->is_always);
+			switch_waits_give(w->inner->waits, cut_ns - 1, false);
 			tap->cut_ns = UINT64_MAX;
 			r = tap->cut(tap->userdata, cut_ns);
 		}
@@ -249,8 +254,10 @@ int walk_drain_all(struct walk *w, uint64_t by_ns)
 	while (r == WALK_MORE)
 		r = cut_and_drain(w, by_ns, UINT64_MAX);
 	in->leaves_raised = false;
-	if (r == 0)
+	if (r == 0) {
 		offcpu_give(in->offcpu, true);
+		switch_waits_give(in->waits, by_ns - 1, true);
+	}
 	raises_charge(
 		w, thread_cpu_ns() - began_ns - (fed_ns_of(w) - fed_ns), clock_ns(CLOCK_MONOTONIC));
 	return r;

@@ -10,6 +10,7 @@
 #include "daemon/session/offcpu.h"
 #include "daemon/session/raises.h"
 #include "daemon/session/stalled.h"
+#include "daemon/session/switch_waits.h"
 #include "daemon/session/walk.h"
 
 struct walk_inner {
@@ -34,10 +35,14 @@ struct walk_inner {
 	bool throttled;        /* the kernel throttled since the last look at its limit */
 	bool stopped;
 	struct copies copies;
-	struct offcpu *offcpu;    /* NULL: threads without a hart are not looked for */
-	int offcpu_error;         /* why not: an errno; 0: nobody asked */
-	uint64_t n_execs_lost[2]; /* by the last look; [1]: of execs that are apart */
+	struct offcpu *offcpu;      /* NULL: threads without a hart are not looked for */
+	struct switch_waits *waits; /* in its place, of chosen tasks; NULL: none were chosen */
+	int offcpu_error;           /* why not: an errno; 0: nobody asked */
+	uint64_t n_execs_lost[2];   /* by the last look; [1]: of execs that are apart */
 };
+
+/* Wait for the rings that there are now. 0 or -errno. */
+int walk_follow_rings(struct walk *w);
 
 /* The thread's time since the last call was for that; N_WALK_WORKS: for none. A system call. */
 void walk_spend(struct walk *w, enum walk_work on);
@@ -71,9 +76,13 @@ uint64_t walk_drain_deadline_ns(const struct walk *w);
 void walk_take(void *userdata, const struct attribution *a);
 /* The same of a wait that offcpu.h hands out. */
 void walk_take_wait(void *userdata, const struct attribution *a);
+/* switch_waits' sink: what taps see that want it. */
+void walk_take_switch_wait(void *userdata, const struct attribution *a);
 void walk_take_end(void *userdata, struct task *task, uint64_t time_ns);
 int walk_take_loops(void *userdata, struct task *task, const struct loop_counts *c);
 void walk_mark(void *userdata, struct sweep *s);
+/* Does a tap want waits? */
+bool walk_watches_waits(const struct walk *w);
 /* Have the taps look at threads. */
 void walk_look(struct walk *w, uint64_t now_ns);
 /* Does nobody wait for names? While the walk runs, a drain is soon. */

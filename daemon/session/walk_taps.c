@@ -22,7 +22,12 @@ void walk_take(void *userdata, const struct attribution *a)
 {
 	struct walk *w = userdata;
 	if (a->is_offcpu) {
-		if (offcpu_found(w->inner->offcpu, a) || a->count == 0)
+		const bool is_held = offcpu_found(w->inner->offcpu, a);
+		if (w->inner->waits) {
+			switch_waits_found(w->inner->waits, a);
+			return;
+		}
+		if (is_held || a->count == 0)
 			return;
 	} else if (!a->raise) {
 		w->n_taken += a->count;
@@ -47,10 +52,19 @@ uint64_t walk_wakes_lost(const struct walk *w)
 	return offcpu_wakes_lost(w->inner->offcpu);
 }
 
+void walk_take_switch_wait(void *userdata, const struct attribution *a)
+{
+	struct walk *w = userdata;
+	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		if (tap->wants_waits)
+			walk_give(w, tap, a);
+}
+
 void walk_take_end(void *userdata, struct task *task, uint64_t time_ns)
 {
 	struct walk *w = userdata;
 	offcpu_end(w->inner->offcpu, task);
+	switch_waits_end(w->inner->waits, task);
 	for (struct tap *tap = w->inner->taps; tap; tap = tap->next)
 		if (tap->end)
 			tap->end(tap->userdata, task, time_ns);
@@ -85,6 +99,14 @@ void walk_add(struct walk *w, struct tap *tap)
 	offcpu_watched(w->inner->offcpu, is_watched(w));
 }
 
+bool walk_watches_waits(const struct walk *w)
+{
+	bool wanted = false;
+	for (const struct tap *tap = w->inner->taps; tap; tap = tap->next)
+		wanted |= tap->wants_waits;
+	return wanted;
+}
+
 void walk_remove(struct walk *w, struct tap *tap)
 {
 	struct tap **at = &w->inner->taps;
@@ -93,6 +115,8 @@ void walk_remove(struct walk *w, struct tap *tap)
 	if (*at)
 		*at = tap->next;
 	tap->next = NULL;
+	if (w->inner->waits && tap->wants_waits && !walk_watches_waits(w))
+		switch_waits_stop(w->inner->waits);
 	offcpu_watched(w->inner->offcpu, is_watched(w));
 }
 
@@ -111,6 +135,7 @@ void walk_mark(void *userdata, struct sweep *s)
 		if (tap->mark)
 			tap->mark(tap->userdata, s);
 	offcpu_mark(w->inner->offcpu, s);
+	switch_waits_mark(w->inner->waits, s);
 	if (w->feed)
 		feed_mark(w->feed, s);
 }

@@ -69,7 +69,7 @@ static int load_events(struct live_load *t)
 			continue;
 		struct loaded_event *to = &t->loaded->event[i + 1];
 		*to = (struct loaded_event){
-			.known = true,
+			.known = e->type != EVENT_TYPE_OFFCPU || !t->live->sampler->offcpu_of_some,
 			.type = e->type,
 			.config = e->config,
 			.modifiers = event_modifiers(e),

@@ -194,7 +194,7 @@ static int64_t id_of_same(
 	return 0;
 }
 
-static int write_events(struct segment *g, const struct event_list *list)
+static int write_events(struct segment *g, const struct event_list *list, bool no_waits)
 {
 	int r = 0;
 	g->n_events = list->n_events;
@@ -202,7 +202,7 @@ static int write_events(struct segment *g, const struct event_list *list)
 		const struct event *e = &list->event[i];
 		g->clock[i] = event_is_clock(e) || e->type == EVENT_TYPE_OFFCPU;
 		g->event[i] = id_of_same(e, list, i, g->event);
-		if (g->event[i])
+		if (g->event[i] || (no_waits && e->type == EVENT_TYPE_OFFCPU))
 			continue;
 		g->event[i] = i + 1;
 		r = write_event(g, i + 1, e);
@@ -387,7 +387,7 @@ static int fill(struct segment *g, const struct segment_meta *meta, const struct
 	if (r == 0)
 		r = write_meta(g, meta, sampler_cut(s));
 	if (r == 0)
-		r = write_events(g, &s->events);
+		r = write_events(g, &s->events, s->offcpu_of_some && !meta->waits);
 	if (r == 0)
 		r = write_counted(g, meta, &s->events);
 	if (r == 0)

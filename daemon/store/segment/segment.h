@@ -68,6 +68,7 @@ struct segment_meta {
 	/* all below may be zero */
 	bool live;        /* a segment of the store: other processes may read it while it is
 			   * written, and so may its group (mode 0640, otherwise 0600) */
+	bool waits;       /* it may have samples of threads that wait, where only some do */
 	const char *tier; /* NULL: "window" */
 	uint64_t (*lost)[N_LOSSES]; /* n_harts rows: losses before it began; NULL: none */
 	int n_harts;

@@ -374,7 +374,7 @@ TEST(a_look_at_a_thread_that_waits_stands_for_the_time_since_the_look_before)
 {
 	(void)wait_of("10 (p) S 1", "futex_do_wait");
 	told_ns = 0;
-	thread_times_watch(times, note, &told_ns);
+	thread_times_watch(times, note, NULL, &told_ns);
 	thread_times_look_at_all(times, now_ns);
 	ck_assert_uint_ge(told_ns, 60 * SECOND);
 	ck_assert_uint_le(told_ns, 60 * SECOND + SLACK);

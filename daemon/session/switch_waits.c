@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * A thread's stack is copied at each switch out, and walked only if its wait is handed out: walking costs as much as
+ * the rest together. While it waits, the thread's copy is here.
+ *
+ * What it waits for follows from the kernel's functions in the chain, which the namer names a moment later, but once
+ * for all: the first waits in a function are held until then.
+ *
+ * Of a full ring nothing is known but that. A thread that waited then may have run and waited again; if it is found
+ * leaving a hart next, when its wait ended is not known, and that time is missing and counted.
+ */
+#include "daemon/session/switch_waits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/sampler/sampler.h"
+#include "proto/base/hash_table.h"
+
+#define NS_PER_S 1000000000u
+/* Two recordings of one thread have two events, whose records of a switch are so far apart. */
+#define TWIN_NS 20000u
+
+struct thread {
+	pid_t pid, tid;
+	bool is_out, is_preempted;
+	bool is_doubtful; /* records were lost since it left its hart */
+	int hart;
+	uint64_t out_ns;
+	uint64_t given_ns; /* its wait was handed out up to then */
+	/* found waiting by /proc, at seen_ns; 0: by its switch */
+	uint64_t seen_ns;
+	enum offcpu_kind kind;
+	struct frame *function;
+	/* of short waits: time up to the moment drawn, and from there to the end of its part of the grid */
+	uint64_t until_ns, rest_ns;
+	/* waiting for a hart, in all: by Linux's count when it was first seen; known by preemption; told of waits' ends */
+	bool is_counted;
+	uint64_t ready_began_ns, preempted_ns, ended_ready_ns;
+	/* since the last count: waits that ended. What they did not end with yet is shared by the next ones */
+	uint64_t n_ends, ready_due_ns, ready_each_ns;
+	/* where it left its hart: chain, registers, stack, in `bytes` */
+	bool has_callers;
+	bool stack_fills;
+	uint64_t regs_abi;
+	uint64_t n_chain, n_stack;
+	uint8_t *bytes;
+	size_t size;
+	UT_hash_handle hh; /* by tid */
+};
+
+/* A wait whose kind is not known yet. */
+struct held {
+	struct attribution attribution;
+	uint64_t cgroup; /* id */
+	uint64_t until_ns;
+	struct held *next;
+	uint32_t n_frames;
+	struct frame *frame[];
+};
+
+/* What may be done in a second; by the clock of records. */
+struct bucket {
+	uint64_t left, filled_ns;
+};
+
+struct switch_waits {
+	struct switch_waits_options o;
+	struct thread *threads;
+	size_t n_bytes; /* of copies */
+	struct bucket switches, found;
+	struct held *held, **held_end;
+	uint32_t n_held;
+	uint64_t random;
+	struct record record; /* the sample being walked */
+};
+
+int switch_waits_new(const struct switch_waits_options *o, struct switch_waits **ret_waits)
+{
+	struct switch_waits *w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->o = *o;
+	w->random = o->seed | 1;
+	w->held_end = &w->held;
+	*ret_waits = w;
+	return 0;
+}
+
+static bool bucket_take(struct bucket *b, uint64_t per_s, uint64_t now_ns)
+{
+	const uint64_t past_ns = now_ns > b->filled_ns ? now_ns - b->filled_ns : 0;
+	const uint64_t came = past_ns >= NS_PER_S ? per_s : past_ns * per_s / NS_PER_S;
+
+	if (came > 0) {
+		b->left = b->left + came < per_s ? b->left + came : per_s;
+		b->filled_ns = now_ns;
+	}
+	if (b->left == 0)
+		return false;
+	b->left--;
+	return true;
+}
+
+/* Uniform in [0, WAITS_GRID_NS). Source: xorshift64* by S. Vigna. */
+static uint64_t draw_ns(struct switch_waits *w)
+{
+	w->random ^= w->random >> 12;
+	w->random ^= w->random << 25;
+	w->random ^= w->random >> 27;
+	return (w->random * 0x2545f4914f6cdd1dull >> 32) * WAITS_GRID_NS >> 32;
+}
+
+static void lose(struct switch_waits *w, int hart, uint64_t n)
+{
+	w->o.sampler->lost[hart][LOSS_WAITS] += n;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static struct thread *find(const struct switch_waits *w, pid_t tid)
+{
+	struct thread *t = NULL;
+	if (w->threads)
+		HASH_FIND_INT(w->threads, &tid, t);
+	return t;
+}
+
+static void forget(struct switch_waits *w, struct thread *t)
+{
+	HASH_DEL(w->threads, t);
+	w->n_bytes -= t->size;
+	free(t->bytes);
+	free(t);
+}
+
+/* NULL: there are too many, or no memory. */
+static struct thread *find_or_add(struct switch_waits *w, pid_t pid, pid_t tid)
+{
+	struct thread *t = find(w, tid);
+	if (t && t->pid == pid)
+		return t;
+	if (t) /* its end was lost */
+		forget(w, t);
+	t = HASH_COUNT(w->threads) < WAITS_THREADS_MAX ? calloc(1, sizeof(*t)) : NULL;
+	if (!t)
+		return NULL;
+	t->pid = pid;
+	t->tid = tid;
+	t->until_ns = draw_ns(w);
+	t->rest_ns = WAITS_GRID_NS - t->until_ns;
+	HASH_ADD_INT(w->threads, tid, t);
+	if (t->hh.tbl)
+		return t;
+	free(t);
+	return NULL;
+}
+
+static bool make_room(struct switch_waits *w, struct thread *t, size_t n)
+{
+	if (n <= t->size)
+		return true;
+	if (w->n_bytes - t->size + n > WAITS_BYTES_MAX)
+		return false;
+	uint8_t *bytes = realloc(t->bytes, n);
+	if (!bytes)
+		return false;
+	w->n_bytes += n - t->size;
+	t->bytes = bytes;
+	t->size = n;
+	return true;
+}
+
+/* Keep what a walk of the stack needs. */
+static void keep_callers(struct switch_waits *w, struct thread *t, const struct record *r)
+{
+	const struct record_sample *s = &r->sample;
+	const size_t n_regs =
+		s->regs_abi ? (size_t)__builtin_popcountll(r->stream->regs_user) * 8 : 0;
+	const size_t n_chain = s->n_callchain * 8;
+
+	t->has_callers = bucket_take(&w->switches, WAITS_SWITCHES_PER_S, r->time_ns) &&
+			 make_room(w, t, n_chain + n_regs + s->n_stack);
+	if (!t->has_callers)
+		return;
+	t->n_chain = s->n_callchain;
+	t->n_stack = s->n_stack;
+	t->regs_abi = s->regs_abi;
+	t->stack_fills = s->stack_fills;
+	if (n_chain)
+		memcpy(t->bytes, s->callchain, n_chain);
+	if (n_regs)
+		memcpy(t->bytes + n_chain, s->regs, n_regs);
+	if (s->n_stack)
+		memcpy(t->bytes + n_chain + n_regs, s->stack, s->n_stack);
+}
+
+/* --- what a wait stands for ------------------------------------------------------------------- */
+
+/* The time that a wait of so long stands for; 0: it was not drawn. */
+static uint64_t weigh(struct switch_waits *w, struct thread *t, uint64_t ns)
+{
+	uint64_t weight_ns = 0;
+
+	if (ns >= WAITS_GRID_NS)
+		return ns;
+	while (ns > t->until_ns) {
+		ns -= t->until_ns;
+		weight_ns += WAITS_GRID_NS;
+		const uint64_t next_ns = draw_ns(w);
+		t->until_ns = t->rest_ns + next_ns;
+		t->rest_ns = WAITS_GRID_NS - next_ns;
+	}
+	t->until_ns -= ns;
+	return weight_ns;
+}
+
+/* What /proc said alone. */
+static void take_seen(
+	struct switch_waits *w, const struct thread *t, uint64_t time_ns, uint64_t weight_ns)
+{
+	struct task *task = task_find(w->o.tasks, t->tid);
+	if (!task || task->end_ns)
+		return;
+	struct frame *frame = t->function;
+	const struct stream *s = &w->o.sampler->offcpu[t->kind];
+	const struct attribution a = {
+		.task = task,
+		.cgroup = cgroup_find(w->o.tasks, task->cgroup),
+		.time_ns = time_ns,
+		.event = s->event,
+		.rung = s->rung,
+		.count = 1,
+		.weight_ns = weight_ns,
+		.period = 1,
+		.frame = &frame,
+		.n_frames = frame != NULL,
+		.truncated = true,
+		.is_offcpu = true,
+	};
+	attribute_counted(w->o.attribute, task);
+	w->o.take(w->o.userdata, &a);
+}
+
+static int walk_callers(
+	struct switch_waits *w, const struct thread *t, uint64_t time_ns, uint64_t weight_ns)
+{
+	struct record *r = &w->record;
+	struct record_sample *s = &r->sample;
+	const bool has = t->has_callers && bucket_take(&w->found, WAITS_FOUND_PER_S, time_ns);
+	const struct stream *stream =
+		&w->o.sampler->offcpu[t->is_preempted ? OFFCPU_HART : OFFCPU_OTHER];
+	const uint64_t n_regs = (uint64_t)__builtin_popcountll(stream->regs_user) * 8;
+
+	memset(r, 0, offsetof(struct record, sample.read));
+	r->kind = RECORD_SAMPLE;
+	r->stream = stream;
+	r->pid = (uint32_t)t->pid;
+	r->tid = (uint32_t)t->tid;
+	r->cpu = (uint32_t)t->hart;
+	r->time_ns = time_ns;
+	s->kernel = true;
+	s->period = 1;
+	if (has) {
+		s->callchain = (const uint64_t *)(const void *)t->bytes;
+		s->n_callchain = t->n_chain;
+		s->regs_abi = t->regs_abi;
+		s->regs = (const uint64_t *)(const void *)(t->bytes + t->n_chain * 8);
+		s->stack = t->bytes + t->n_chain * 8 + (t->regs_abi ? n_regs : 0);
+		s->n_stack = t->n_stack;
+		s->stack_fills = t->stack_fills;
+	}
+	return attribute_offcpu(w->o.attribute, r, weight_ns);
+}
+
+/* Its wait lasted until then, or goes on. */
+static int account(struct switch_waits *w, struct thread *t, uint64_t until_ns)
+{
+	const uint64_t ns = until_ns > t->given_ns ? until_ns - t->given_ns : 0;
+	const uint64_t weight_ns = weigh(w, t, ns);
+
+	t->given_ns += ns;
+	if (weight_ns == 0)
+		return 0;
+	if (t->seen_ns) {
+		take_seen(w, t, until_ns, weight_ns);
+		return 0;
+	}
+	return walk_callers(w, t, until_ns, weight_ns);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* It was woken for some time before it ran. */
+static int account_woken(struct switch_waits *w, struct thread *t, uint64_t until_ns)
+{
+	const uint64_t ns = until_ns > t->given_ns ? until_ns - t->given_ns : 0;
+	const uint64_t ready_ns = least(least(t->ready_each_ns, t->ready_due_ns), ns);
+
+	t->n_ends++;
+	t->ready_due_ns -= ready_ns;
+	t->ended_ready_ns += ready_ns;
+	int r = account(w, t, until_ns - ready_ns);
+	if (r == 0 && ready_ns > 0) {
+		t->is_preempted = true;
+		r = account(w, t, until_ns);
+	}
+	return r;
+}
+
+void switch_waits_ready(struct switch_waits *w, const struct task *task, uint64_t ready_ns)
+{
+	struct thread *t = w ? find_or_add(w, task->pid, task->tid) : NULL;
+	if (!t)
+		return;
+	if (!t->is_counted && task->start_ns < w->o.start_ns)
+		t->ready_began_ns = ready_ns;
+	t->is_counted = true;
+	const uint64_t known_ns = t->ready_began_ns + t->preempted_ns + t->ended_ready_ns;
+	t->ready_due_ns = ready_ns > known_ns ? ready_ns - known_ns : 0;
+	t->ready_each_ns = t->ready_due_ns / (t->n_ends > 0 ? t->n_ends : 1);
+	t->n_ends = 0;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+/* It runs, and that it did so before was lost. */
+static void find_running(struct switch_waits *w, struct thread *t, int hart)
+{
+	if (t->is_out && t->seen_ns == 0)
+		lose(w, hart, 1);
+	t->is_out = false;
+	t->seen_ns = 0;
+}
+
+static void take_out(struct switch_waits *w, struct thread *t, const struct record *r, int hart)
+{
+	if (t->is_out && t->seen_ns == 0 && r->time_ns < t->out_ns + TWIN_NS)
+		return;
+	find_running(w, t, hart);
+	t->is_out = true;
+	t->is_preempted = r->switched.preempted;
+	t->is_doubtful = false;
+	t->out_ns = t->given_ns = r->time_ns;
+	t->hart = hart;
+}
+
+static int take_in(struct switch_waits *w, struct thread *t, const struct record *r)
+{
+	int result = 0;
+	if (!t->is_out)
+		return 0;
+	if (t->seen_ns == 0 && t->is_preempted) {
+		t->preempted_ns += r->time_ns > t->out_ns ? r->time_ns - t->out_ns : 0;
+		result = account(w, t, r->time_ns);
+	} else if (t->seen_ns == 0) {
+		result = account_woken(w, t, r->time_ns);
+	} else if (r->time_ns >= t->seen_ns) { /* else what /proc said is of its next wait */
+		result = account(w, t, r->time_ns);
+	}
+	t->is_out = t->has_callers = false;
+	t->seen_ns = 0;
+	return result;
+}
+
+/* The sample comes before the record of the same switch. */
+static void take_sample(struct switch_waits *w, struct thread *t, const struct record *r, int hart)
+{
+	if (t->is_out && t->seen_ns == 0 && r->time_ns < t->out_ns + TWIN_NS)
+		return;
+	find_running(w, t, hart);
+	keep_callers(w, t, r);
+}
+
+static void take_lost(struct switch_waits *w, const struct record *r, int hart)
+{
+	lose(w, hart, r->lost.n);
+	for (struct thread *t = w->threads; t; t = t->hh.next) {
+		t->is_doubtful |= t->is_out;
+		t->has_callers &= t->is_out;
+	}
+}
+
+int switch_waits_record(struct switch_waits *w, const struct record *r, int hart)
+{
+	if (!w)
+		return 0;
+	if (r->kind == RECORD_LOST)
+		take_lost(w, r, hart);
+	if (r->kind != RECORD_SAMPLE && r->kind != RECORD_SWITCH)
+		return 0;
+	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)
+		return 0;
+	struct thread *t = find_or_add(w, (pid_t)r->pid, (pid_t)r->tid);
+	if (!t)
+		lose(w, hart, 1);
+	else if (r->kind == RECORD_SAMPLE)
+		take_sample(w, t, r, hart);
+	else if (r->switched.out)
+		take_out(w, t, r, hart);
+	else
+		return take_in(w, t, r);
+	return 0;
+}
+
+void switch_waits_seed(struct switch_waits *w, struct task *task, enum offcpu_kind kind,
+	struct frame *function, uint64_t since_ns, uint64_t now_ns)
+{
+	if (!w || find(w, task->tid))
+		return;
+	struct thread *t = find_or_add(w, task->pid, task->tid);
+	if (!t)
+		return;
+	t->is_out = true;
+	t->out_ns = t->given_ns = since_ns;
+	t->seen_ns = now_ns;
+	t->kind = kind;
+	t->function = function;
+}
+
+/* --- kinds ------------------------------------------------------------------------------------ */
+
+/* Functions through which all system calls come, and all faults. Source: the entry code of arch/x86, arm64 and riscv of
+ * Linux 6.12. */
+static bool is_call(const char *function)
+{
+	return strstr(function, "syscall") || strstr(function, "el0_svc") ||
+	       strstr(function, "do_trap_ecall");
+}
+
+static bool is_fault(const char *function)
+{
+	return strstr(function, "page_fault") || strstr(function, "do_mem_abort");
+}
+
+static const char *name_of(const struct frame *f)
+{
+	const char *name = f->n_places ? f->place[f->n_places - 1].function : NULL;
+	return name ? name : "";
+}
+
+/* The innermost function that waits for one thing decides, unless the whole is a page fault. False: one of them
+ * has no name yet. */
+static bool find_kind(const struct attribution *a, enum offcpu_kind *ret_kind)
+{
+	enum offcpu_kind kind = OFFCPU_OTHER;
+	bool fault = false, call = false;
+
+	for (uint32_t i = 0; i < a->n_frames && file_is_kernel(a->frame[i]->file->kind); i++) {
+		const char *name = name_of(a->frame[i]);
+		if (frame_is_awaited(a->frame[i]))
+			return false;
+		if (kind == OFFCPU_OTHER)
+			kind = thread_wait_kind(name);
+		fault |= is_fault(name);
+		call |= is_call(name);
+	}
+	*ret_kind = fault && !call && kind != OFFCPU_STOPPED ? OFFCPU_FAULT : kind;
+	return true;
+}
+
+static void hand_out(struct switch_waits *w, const struct attribution *a, enum offcpu_kind kind)
+{
+	struct attribution seen = *a;
+	seen.event = w->o.sampler->offcpu[kind].event;
+	seen.truncated |= a->n_frames == 0;
+	w->o.take(w->o.userdata, &seen);
+}
+
+static bool hold(struct switch_waits *w, const struct attribution *a)
+{
+	const size_t n_bytes = a->n_frames * sizeof(*a->frame);
+	struct held *h = w->n_held < WAITS_HELD_MAX ? malloc(sizeof(*h) + n_bytes) : NULL;
+	if (!h)
+		return false;
+	h->attribution = *a;
+	h->cgroup = a->cgroup ? a->cgroup->id : 0;
+	h->until_ns = a->time_ns + WAITS_HELD_NS;
+	h->n_frames = a->n_frames;
+	h->next = NULL;
+	memcpy(h->frame, a->frame, n_bytes);
+	*w->held_end = h;
+	w->held_end = &h->next;
+	w->n_held++;
+	return true;
+}
+
+void switch_waits_found(struct switch_waits *w, const struct attribution *a)
+{
+	enum offcpu_kind kind = OFFCPU_OTHER;
+
+	if (!w || a->count == 0)
+		return;
+	if (a->event == w->o.sampler->offcpu[OFFCPU_HART].event)
+		kind = OFFCPU_HART;
+	else if (!find_kind(a, &kind) && hold(w, a))
+		return;
+	hand_out(w, a, kind);
+}
+
+void switch_waits_dispatch(struct switch_waits *w, uint64_t now_ns)
+{
+	struct held *h = w ? w->held : NULL;
+	if (!h)
+		return;
+	w->held = NULL;
+	w->held_end = &w->held;
+	for (struct held *next; h; h = next) {
+		struct attribution *a = &h->attribution;
+		enum offcpu_kind kind = OFFCPU_OTHER;
+		next = h->next;
+		a->frame = h->frame;
+		if (!find_kind(a, &kind) && now_ns < h->until_ns) {
+			h->next = NULL;
+			*w->held_end = h;
+			w->held_end = &h->next;
+			continue;
+		}
+		a->cgroup = cgroup_find(w->o.tasks, h->cgroup);
+		hand_out(w, a, kind);
+		w->n_held--;
+		free(h);
+	}
+}
+
+bool switch_waits_held(const struct switch_waits *w)
+{
+	return w && w->held;
+}
+
+/* --- waits under way -------------------------------------------------------------------------- */
+
+/* After a loss: does it still wait? */
+static bool still_waits(const struct switch_waits *w, const struct thread *t)
+{
+	struct thread_wait wait;
+	return thread_wait_read(w->o.proc, t->pid, t->tid, &wait);
+}
+
+void switch_waits_give(struct switch_waits *w, uint64_t now_ns, bool all)
+{
+	for (struct thread *t = w ? w->threads : NULL; t; t = t->hh.next) {
+		if (!t->is_out || now_ns <= t->given_ns ||
+			(!all && now_ns - t->given_ns < WAITS_PART_NS))
+			continue;
+		if (t->is_doubtful && !still_waits(w, t)) {
+			find_running(w, t, t->hart);
+			continue;
+		}
+		t->is_doubtful = false;
+		(void)account(w, t, now_ns); /* without memory, this part is missing */
+	}
+}
+
+void switch_waits_end(struct switch_waits *w, const struct task *task)
+{
+	struct thread *t = w ? find(w, task->tid) : NULL;
+	if (t)
+		forget(w, t);
+}
+
+void switch_waits_stop(struct switch_waits *w)
+{
+	if (!w)
+		return;
+	while (w->threads)
+		forget(w, w->threads);
+	sampler_unwatch_waits(w->o.sampler);
+}
+
+void switch_waits_mark(const struct switch_waits *w, struct sweep *s)
+{
+	for (const struct thread *t = w ? w->threads : NULL; t; t = t->hh.next)
+		sweep_keep_frame(s, t->function);
+	for (const struct held *h = w ? w->held : NULL; h; h = h->next) {
+		sweep_keep_task(s, h->attribution.task);
+		for (uint32_t i = 0; i < h->n_frames; i++)
+			sweep_keep_frame(s, h->frame[i]);
+	}
+}
+
+struct switch_waits *switch_waits_free(struct switch_waits *w)
+{
+	if (!w)
+		return NULL;
+	while (w->threads)
+		forget(w, w->threads);
+	for (struct held *h = w->held, *next; h; h = next) {
+		next = h->next;
+		free(h);
+	}
+	free(w);
+	return NULL;
+}
