@@ -2,10 +2,12 @@
 """Runs jobs in processes of their own, as many side by side as there are seats.
 
 There are as many seats as the machine has harts, and a job takes one, unless it says that it takes more: two where it keeps two harts busy,
-all where it changes the machine for everybody (a sysctl, a hart that goes). What takes long begins
+all where it changes the machine for everybody (a sysctl, a hart that goes); or half of one, where it waits for most
+of its time. What takes long begins
 early, and what takes all seats comes at the end, so that nobody waits for the last job. What does not
 mind how long it takes fills the time of processors that is left, since most system tests wait: for a period, a reply, a
-time limit. It takes no seat, begins at once and gives way to the others. A job ends
+time limit. It takes no seat and gives way to the others; of such jobs, one more than there are harts runs at once, the
+longest first. A job ends
 with its process: what its tests share (a recording, a container) neither disturbs another's nor
 outlives it.
 
@@ -27,6 +29,7 @@ from pathlib import Path
 ALL = 1 << 30       # seats of a job that runs alone
 JOB_SECONDS = 3600  # the longest take minutes; what takes this long hangs, and is ended
 NO_SEAT = 0         # of a job that fills what others leave
+HALF_A_SEAT = 0.5   # of one that waits
 FILLER_NICE = 10    # a tenth of the weight of others: it gives way, and is never starved
 
 INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
@@ -212,8 +215,12 @@ def end_jobs(jobs):
 
 
 def next_of(waiting, free, seats, busy):
-    """The first that fits: longest first, those that want all seats last, which wait for fillers, too."""
+    """The first that fits: longest first, those that want all seats last, which wait for fillers, too. busy:
+    jobs that run."""
+    n_fillers = sum(job.seats == NO_SEAT for job in busy)
     for job in sorted(waiting, key=lambda j: (j.seats >= seats, -j.seconds)):
+        if job.seats == NO_SEAT and n_fillers > seats:
+            continue
         if job.seats <= free or job.seats >= seats and not busy:
             return job
     return None
@@ -226,7 +233,7 @@ def run_all(jobs, seats=None):
     begin = time.monotonic()
     try:
         while waiting or running:
-            job = next_of(waiting, free, seats, running)
+            job = next_of(waiting, free, seats, [done.job for done in running.values()])
             if job:
                 waiting.remove(job)
                 free -= min(job.seats, seats)

@@ -19,6 +19,7 @@ from test_attack_limits import Work, answered, being
 from test_feed import stored
 
 SECONDS = 20
+WAITS = "programs and flushes"
 TEXT_BYTES = 3900  # of a region: its name, and as much for its source
 PROGRAM_MB, ALL_MB = 4, 16
 PROGRAMS = 24

@@ -7,6 +7,7 @@ from attacked import MALLORY, VICTOR, Stage, shared
 from service import wait_until
 
 SECONDS = 30
+WAITS = "flushes and jobs"
 
 SPIN = ["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]
 stage = []

@@ -13,6 +13,7 @@ from service import Service, children_of, wait_until
 from wire import (CANCEL, DONE, FAILURE, STATUS, TOP, Client, field, fields, frame, hello)
 
 SECONDS = 22
+WAITS = "silent clients until they are hung up on"
 
 COLUMNS = 3       # of Answer.body
 USAGE, LIMIT, CANCELLED = 1, 5, 6  # FailureKind

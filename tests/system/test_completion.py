@@ -10,6 +10,9 @@ import time
 
 from machine import ROOT, Folder, leave_to_plain, mperfctl, need_program, refused
 
+SECONDS = 11
+WAITS = "shells"
+
 ZSH_SECONDS = 120  # for zsh to start or to complete, on a loaded machine; one of them takes 0.5 s
 
 

@@ -8,6 +8,7 @@ from machine import Folder
 from service import Service, wait_until
 
 SECONDS = 15
+WAITS = "programs that tell every second"
 
 
 def events_of(pid):

@@ -12,6 +12,9 @@ from machine import Folder, as_nobody, compile_program, everybodys, late_at_time
 from recorded import known
 from service import Service, wait_until
 
+SECONDS = 60
+WAITS = "programs that sleep"
+
 SANITIZED = "test_forms_of_a_report", "test_mistakes_are_named", "test_an_ordinary_user_sees_only_his_own"
 # By name, seconds of sleep. Sleeps and not spins, so that other load moves little.
 PREPARE, COMPILE, SLOW, LINK = 1.0, 0.5, 2.0, 1.0

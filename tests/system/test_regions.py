@@ -11,6 +11,7 @@ from feed import Program, read_file
 from test_granted import events_of, regions
 
 SECONDS = 20
+WAITS = "programs that tell every second"
 N = 100
 WARM_UP = 1 + 2 + 4 + 8 + 16 + 32 + 64  # entries of windows that double, one measured in each
 WHOLE = WARM_UP + 50 * N                # entries of whole windows

@@ -18,6 +18,8 @@ from wire import (BYTES, CANCEL, DONE, FAILURE, FINISH, LIST, READY, RECORD, Pri
                   hello)
 
 SECONDS = 22
+# The ring that is full at the very end is drained by the same code.
+SANITIZED = "test_samples_that_found_the_ring_full_are_counted_and_shown",
 
 
 # --- losses --------------------------------------------------------------------------------------

@@ -23,6 +23,9 @@ from service import wait_until
 sys.path.insert(0, str(ROOT / "tests"))
 import jobs  # noqa: E402
 
+SECONDS = 13
+WAITS = "jobs that it interrupts"
+
 LEAVE_TO_PLAIN = "what it tests is Python"
 
 
@@ -80,6 +83,19 @@ def test_a_filler_takes_no_seat_gives_way_and_is_not_beside_what_wants_all(build
     assert done["filler"].result == os.nice(0) + jobs.FILLER_NICE, done["filler"].result
     assert all(m == {"alone"} for m in moments if "alone" in m) and {"alone"} in moments, moments
     assert all(len(m - {"filler"}) <= 1 for m in moments), moments
+
+
+def test_fillers_are_one_more_than_seats_and_the_longest_begin(build):
+    _, moments = ran(lambda b: [b.job(f"{i}", seats=jobs.NO_SEAT, seconds=i) for i in range(5)] + [b.job("one")], 1)
+    assert max(len(m - {"one"}) for m in moments) == 2, moments
+    begun = [name for before, now in zip([set(), *moments], moments) for name in now - before if name != "one"]
+    assert set(begun[:2]) == {"4", "3"} and sorted(begun) == list("01234"), begun
+
+
+def test_two_that_wait_take_a_seat(build):
+    _, moments = ran(lambda b: [b.job(f"{i}", seats=jobs.HALF_A_SEAT) for i in range(4)] + [b.job("one")], 1)
+    assert max(len(m) for m in moments) == 2, moments
+    assert all(m == {"one"} for m in moments if "one" in m) and {"one"} in moments, moments
 
 
 def test_what_takes_long_begins_first(build):

@@ -9,6 +9,7 @@ from feed import Daemon, Program, make, read_file
 from machine import Folder, Skip, need_root
 
 SECONDS = 14
+WAITS = "programs that tell every second"
 
 
 # --- daemons --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import sys
 from machine import ROOT, Skip, need_program, need_root
 
 SECONDS = 40
+WAITS = "minutes of a service at rest"
 
 
 def test_memory_is_flat_after_the_warm_up(build):

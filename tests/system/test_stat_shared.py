@@ -17,6 +17,9 @@ from recorded import known
 from running import command_line
 from service import PATIENCE_S, Service, children_of, wait_until
 
+SECONDS = 8
+WAITS = "intervals of counts"
+
 # A call that nothing else makes while we count it, and that Python can make.
 CALL = "syscalls:sys_enter_sched_rr_get_interval"
 PAIR = f"{{{CALL},page-faults}}"

@@ -11,6 +11,7 @@ from machine import Folder, Skip, as_nobody, everybodys, refused, seal, unseal
 from service import Service, wait_until
 
 SECONDS = 16
+WAITS = "flushes and retries"
 
 HOUR = 3600
 MEGABYTE = 1 << 20

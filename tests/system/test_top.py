@@ -18,6 +18,9 @@ from machine import (BAD_WORDS, Folder, compile_program, mperfctl, need_program,
                      refused)
 from wire import fields
 
+SECONDS = 11
+WAITS = "frames of top"
+
 
 def top(build, daemon, *arguments, **options):
     options.setdefault("env", {})["MPERF_SOCKET"] = str(daemon.path)

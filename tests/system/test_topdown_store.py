@@ -15,6 +15,9 @@ from service import Service, wait_until
 from test_platforms import ask, metric, tried_core, try_platforms, with_platforms, write
 from test_topdown import own_tree
 
+SECONDS = 60
+WAITS = "flushes"
+
 FLUSH = "1s"
 SEAL_BYTES = 32
 

@@ -19,6 +19,24 @@ static size_t n_tests;
 
 const void *test_main_caller;
 
+#define MARKS 16 /* lines of one loop that assert something */
+
+void test_mark(const char *file, int line)
+{
+	static _Thread_local struct {
+		const char *file;
+		int line;
+	} mark[MARKS];
+	static _Thread_local unsigned int n;
+
+	for (int i = 0; i < MARKS; i++)
+		if (mark[i].line == line && mark[i].file == file)
+			return;
+	mark[n % MARKS].file = file;
+	mark[n++ % MARKS].line = line;
+	(_mark_point)(file, line);
+}
+
 /* A check for leaks reads all data of the program, which costs more than most tests. It is left out after a test that
  * leaves as many bytes allocated as it found. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -34,9 +34,11 @@ static char *page_of(bool plain)
 
 static size_t count(const char *text, const char *wanted)
 {
+	const size_t n_wanted = strlen(wanted);
 	size_t n = 0;
-	for (; (text = strstr(text, wanted)); text++)
-		n++;
+	/* not by strstr, of which sanitizers look at all of the text each time */
+	for (; (text = strchr(text, *wanted)); text++)
+		n += strncmp(text, wanted, n_wanted) == 0;
 	return n;
 }
 

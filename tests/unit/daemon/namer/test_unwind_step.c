@@ -15,6 +15,13 @@
 
 EACH_TEST(.seconds = 120);
 
+/* A program runs for so long; sanitizers look at less of the same. */
+#ifdef __SANITIZE_ADDRESS__
+#define RUN_SECONDS 1
+#else
+#define RUN_SECONDS 2
+#endif
+
 static struct sampled s;
 
 struct comparison {
@@ -99,7 +106,7 @@ static void compare_on(const char *test, char *const argv[])
 	struct comparison c = {};
 
 	sampled_begin(&s);
-	const char *reason = sampled_run(&s, argv, 2, compare, &c);
+	const char *reason = sampled_run(&s, argv, RUN_SECONDS, compare, &c);
 	sampled_end(&s);
 	callers_free(c.callers);
 	if (reason || c.n == 0) {

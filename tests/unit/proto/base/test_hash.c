@@ -101,7 +101,7 @@ static uint64_t fnv(uint64_t hash, const void *bytes, size_t n)
 }
 
 #define NAMES 12000u
-#define LOW 0xfffu /* of the bits that choose a slot */
+#define LOW 0xffu /* of the bits that choose a slot; of 65,536 slots, 256 then had 46 names each */
 
 static uint64_t site_was(const char *name)
 {
