@@ -559,16 +559,6 @@ struct offcpu_looks_state walk_offcpu(const struct walk *w, int *ret_error)
 	return offcpu_state(w->inner->offcpu);
 }
 
-bool walk_has_looks(const struct walk *w)
-{
-	return w->inner->offcpu != NULL;
-}
-
-void walk_put_off_looks(struct walk *w, bool put_off)
-{
-	offcpu_put_off(w->inner->offcpu, put_off);
-}
-
 void walk_await_exec(struct walk *w, const pid_t *pids, size_t n_pids)
 {
 	attribute_await_exec(w->attribute, pids, n_pids);

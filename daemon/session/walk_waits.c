@@ -102,3 +102,13 @@ bool walk_awaits_kinds(const struct walk *w)
 {
 	return switch_waits_held(w->inner->waits);
 }
+
+bool walk_has_looks(const struct walk *w)
+{
+	return w->inner->offcpu != NULL;
+}
+
+void walk_put_off_looks(struct walk *w, bool put_off)
+{
+	offcpu_put_off(w->inner->offcpu, put_off);
+}
