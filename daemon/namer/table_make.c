@@ -103,9 +103,9 @@ int unwind_table_make(const struct unwind_section *section, size_t n_sections,
 		r = table_rows_begin(&m.rows, n_bytes_max);
 	if (r == 0)
 		r = make(&m);
+	free(m.range); /* before the table is made */
 	if (r == 0)
 		r = table_rows_pack(&m.rows, segment, n_segments, ret_table);
-	free(m.range);
 	table_rows_clear(&m.rows);
 	return r;
 }

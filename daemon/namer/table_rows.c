@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "daemon/namer/table_rows.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,28 +102,34 @@ int table_rows_from(struct table_rows *t, uint64_t addr)
 	return reach(t, addr);
 }
 
-int table_rows_pack(const struct table_rows *t, const struct unwind_segment *segment,
-	size_t n_segments, struct unwind_table **ret_table)
+/* The rows are most of it, so the table takes their memory: two copies of a large program's are megabytes. */
+int table_rows_pack(struct table_rows *t, const struct unwind_segment *segment, size_t n_segments,
+	struct unwind_table **ret_table)
 {
 	const struct unwind_table counts = {.base = t->base,
 		.n_segments = (uint32_t)n_segments,
 		.n_rules = t->n_rules,
 		.n_pages = t->n_pages,
 		.n_rows = t->n_rows};
+	const size_t n_bytes = unwind_table_bytes(&counts);
+	const size_t n_row_bytes = t->n_rows * sizeof(*t->row);
 
-	if (unwind_table_bytes(&counts) > t->n_bytes_max)
+	if (n_bytes > t->n_bytes_max)
 		return -E2BIG;
-	struct unwind_table *table = unwind_table_new(&counts);
+	struct unwind_table *table = realloc(t->row, n_bytes);
 	if (!table)
 		return -ENOMEM;
+	t->row = NULL;
+	t->n_rows = t->rows_size = 0;
+	memmove((char *)table + n_bytes - n_row_bytes, table, n_row_bytes);
+	*table = counts;
+	assert((char *)unwind_table_rows(table) + n_row_bytes == (char *)table + n_bytes);
 	if (n_segments)
 		memcpy(unwind_table_segments(table), segment, n_segments * sizeof(*segment));
 	memcpy(unwind_table_rules(table), t->rule, t->n_rules * sizeof(*t->rule));
 	if (t->n_pages)
 		memcpy(unwind_table_pages(table), t->page, t->n_pages * sizeof(*t->page));
-	unwind_table_pages(table)[t->n_pages] = t->n_rows;
-	if (t->n_rows)
-		memcpy(unwind_table_rows(table), t->row, t->n_rows * sizeof(*t->row));
+	unwind_table_pages(table)[t->n_pages] = counts.n_rows;
 	*ret_table = table;
 	return 0;
 }

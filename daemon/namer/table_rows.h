@@ -28,7 +28,7 @@ int table_rows_number(struct table_rows *t, const struct unwind_rule *rule, uint
 int table_rows_from(struct table_rows *t, uint64_t addr);
 /* The rule holds from that address on. Addresses do not fall. 0, -E2BIG, -ENOMEM. */
 int table_rows_add(struct table_rows *t, uint64_t addr, uint16_t rule);
-/* The caller frees the table. 0, -E2BIG, -ENOMEM. */
-int table_rows_pack(const struct table_rows *t, const struct unwind_segment *segment,
-	size_t n_segments, struct unwind_table **ret_table);
+/* The rows move to the table, which the caller frees; then there are none here. 0, -E2BIG, -ENOMEM. */
+int table_rows_pack(struct table_rows *t, const struct unwind_segment *segment, size_t n_segments,
+	struct unwind_table **ret_table);
 void table_rows_clear(struct table_rows *t);
