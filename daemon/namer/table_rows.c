@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #include "daemon/namer/table_rows.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,7 @@ int table_rows_pack(struct table_rows *t, const struct unwind_segment *segment, 
 	t->n_rows = t->rows_size = 0;
 	memmove((char *)table + n_bytes - n_row_bytes, table, n_row_bytes);
 	*table = counts;
+	assert((char *)unwind_table_rows(table) + n_row_bytes == (char *)table + n_bytes);
 	if (n_segments)
 		memcpy(unwind_table_segments(table), segment, n_segments * sizeof(*segment));
 	memcpy(unwind_table_rules(table), t->rule, t->n_rules * sizeof(*t->rule));

@@ -80,7 +80,6 @@ struct unwind_table *unwind_table_new(const struct unwind_table *counts);
 struct unwind_segment *unwind_table_segments(struct unwind_table *t);
 struct unwind_rule *unwind_table_rules(struct unwind_table *t);
 uint32_t *unwind_table_pages(struct unwind_table *t);
-/* Exported for tests. */
 struct unwind_row *unwind_table_rows(struct unwind_table *t);
 
 /* May a table have these counts? To be asked before its memory is made. 0 or -EBADMSG. */
