@@ -122,7 +122,7 @@ const struct option_row option_rows[] = {
 	{H,       "callers", 0, "FUNCTION", STRING(callers, "the name of a function"), "show who calls this function, in all places"},
 	{H,       "callees", 0, "FUNCTION", STRING(callees, "the name of a function"), "show what this function calls, in all places"},
 	{H,       "min-share", 0, "SHARE", SHARE(min_share_ppm), "with --tree, --callers, --callees: leave out what has less than this share, of all or of the function (default: 1%)"},
-	{H,       "sort", 0, "COLUMN", WORD(sort, "self total samples"), "sort rows by self (default), total or samples"},
+	{H,       "sort", 0, "COLUMN", WORD(sort, "self total samples"), "sort rows by this column: self (default), total, samples"},
 	{N,       "by", 0, "WHAT", WORD(by, "process hart job"), "process (default), hart, job"},
 	{H|F,     "wall", 0, NULL, FLAG(wall), "show wall time: each moment counts once, and is shared among the harts that worked in it"},
 	{O,       "by", 0, "WHAT", WORD(by, "loop function region thread"), "loop (default), function, region, thread"},

@@ -419,7 +419,7 @@ def ask(build, daemon, *arguments, **options):
 
 def test_status_prints_each_table_under_its_heading(build):
     with FakeDaemon(tables(STATUS, *ACCOUNT, *PROCESS, *LOSS, *DISC)) as daemon:
-        text = ask(build, daemon, "status").stdout
+        text = ask(build, daemon, "status", "--all").stdout
         raw = ask(build, daemon, "status", "--raw").stdout
         found = json.loads(ask(build, daemon, "status", "--json").stdout)
     assert re.match(r"Samples\n +Taken +Stored +Lost +In hand\n123,456 +123,400 +6 +50\n", text), text
