@@ -163,7 +163,8 @@ def test_a_stretch_answers_as_the_store_does_and_has_what_its_asker_may_see(buil
             return s.service.ctl(*words, check=False)
         same_answers(runner(of_root), runner(lambda *w: mperfctl(build, *w, "-i", everything, check=False)),
                      s.since, s.until)
-        assert all(secret in everything.read_bytes() for secret in SECRETS)
+        missing = [secret for secret in SECRETS if secret not in everything.read_bytes()]
+        assert not missing, missing
         of = rows(everything)
         assert of("SELECT value FROM meta WHERE key = 'all'") == [(1,)]
         kernel = {name.encode() for name, in of(
@@ -183,12 +184,14 @@ def test_a_stretch_answers_as_the_store_does_and_has_what_its_asker_may_see(buil
             return s.users.ctl(MALLORY, *words)
         same_answers(runner(of_mallory), runner(lambda *w: of_mallory(*w, "-i", mine)), s.since, s.until)
         raw = mine.read_bytes()
-        assert [word for word in (*SECRETS, *kernel, *others) if word in raw] == []
-        assert b"mallorys_tool" in raw and b"mallorys-job" in raw
+        seen = [word for word in (*SECRETS, *kernel, *others) if word in raw]
+        assert seen == [], seen
+        assert b"mallorys_tool" in raw and b"mallorys-job" in raw, of("SELECT comm FROM task")
         of = rows(mine)
-        assert of("SELECT DISTINCT uid FROM task") == [(MALLORY,)]
-        assert of("SELECT count(*) FROM sample WHERE task = 0 OR rung > 5") == [(0,)]
-        assert of("SELECT path, build_id FROM file WHERE kind IN (2, 3)") == [("[kernel]", None)]
+        of_tasks, of_files = of("SELECT DISTINCT uid FROM task"), of("SELECT path, build_id FROM file WHERE kind IN (2, 3)")
+        assert of_tasks == [(MALLORY,)] and of_files == [("[kernel]", None)], (of_tasks, of_files)
+        strays = of("SELECT count(*) FROM sample WHERE task = 0 OR rung > 5")
+        assert strays == [(0,)], strays
         assert of("SELECT r.offset, u.name FROM frame r JOIN file f ON f.id = r.file JOIN place p ON p.frame = r.id "
                   "JOIN function u ON u.id = p.function WHERE f.kind IN (2, 3)") == [(0, "[kernel]")]
         assert of("SELECT count(*) FROM stack s JOIN stack c ON c.id = s.parent AND c.frame = s.frame JOIN frame r "
