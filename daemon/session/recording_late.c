@@ -79,6 +79,8 @@ static bool take_leaf(void *userdata, const struct attribution *a)
 void recording_take_leaves(struct recording *g)
 {
 	(void)each_waiting(g, take_leaf);
+	if (g->tap.wants_waits)
+		walk_settle_kinds(g->walk);
 }
 
 struct hart_count_rows recording_take_counts(struct recording *g)
