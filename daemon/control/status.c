@@ -128,7 +128,7 @@ static void say_waiting(const struct service *service, char *text, size_t n)
 	else if (error)
 		snprintf(text, n,
 			"off: BPF cannot be loaded (%s); it needs Linux 5.18 with BTF, CAP_BPF and "
-			"CAP_PERFMON",
+			"CAP_PERFMON. Recordings of processes follow their switches",
 			strerror(error));
 	else if (looks.has_ended)
 		snprintf(text, n, "off: sampling them failed too often; restart mperfd");

@@ -282,7 +282,9 @@ static const char *cut_remedy(const struct provenance *p, const struct text_tabl
 	if (p->looked == p->samples)
 		return "; there was no room for all of them, they could not be read, or waits were "
 		       "read from /proc, "
-		       "which has no callers (mperfctl status says whether BPF works)";
+		       "which has no callers (without BPF, as mperfctl status says, that is so of "
+		       "waits "
+		       "that began before the recording)";
 	for (uint32_t i = 0; i < p->n_notes; i++)
 		if (strcmp(text_of(texts, p->note[i]) ?: "", NOTE_TABLES) == 0)
 			return provenance_lost(p, texts, LOSS_DEEP) * 2 > all

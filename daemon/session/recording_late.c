@@ -81,6 +81,8 @@ static bool take_leaf(void *userdata, const struct attribution *a)
 void recording_take_leaves(struct recording *g)
 {
 	(void)each_waiting(g, take_leaf);
+	if (g->tap.wants_waits)
+		walk_settle_kinds(g->walk);
 	if (!g->shared)
 		walk_give_up_callers_of_waits(g->walk);
 }

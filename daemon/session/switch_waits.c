@@ -3,11 +3,8 @@
  * A thread's stack is copied at each switch out, and walked only if its wait is handed out: walking costs as much as
  * the rest together. While it waits, the thread's copy is here.
  *
- * What it waits for follows from the kernel's functions in the chain, which the namer names a moment later, but once
- * for all: the first waits in a function are held until then.
- *
- * Of a full ring nothing is known but that. A thread that waited then may have run and waited again; if it is found
- * leaving a hart next, when its wait ended is not known, and that time is missing and counted.
+ * While a ring is full, a thread that waits may run and wait again: that time is left out of its wait. If it is found
+ * leaving a hart next, when its wait ended is not known, and all of it is missing. Both are counted as losses.
  */
 #include "daemon/session/switch_waits.h"
 
@@ -16,6 +13,7 @@
 #include <string.h>
 
 #include "daemon/sampler/sampler.h"
+#include "daemon/session/wait_kinds.h"
 #include "proto/base/hash_table.h"
 
 #define NS_PER_S 1000000000u
@@ -50,16 +48,6 @@ struct thread {
 	UT_hash_handle hh; /* by tid */
 };
 
-/* A wait whose kind is not known yet. */
-struct held {
-	struct attribution attribution;
-	uint64_t cgroup; /* id */
-	uint64_t until_ns;
-	struct held *next;
-	uint32_t n_frames;
-	struct frame *frame[];
-};
-
 /* What may be done in a second; by the clock of records. */
 struct bucket {
 	uint64_t left, filled_ns;
@@ -70,10 +58,10 @@ struct switch_waits {
 	struct thread *threads;
 	size_t n_bytes; /* of copies */
 	struct bucket switches, found;
-	struct held *held, **held_end;
-	uint32_t n_held;
+	struct wait_kinds *kinds;
 	uint64_t random;
-	struct record record; /* the sample being walked */
+	uint64_t heard_ns[HARTS_MAX]; /* the last record of each hart's ring */
+	struct record record;         /* the sample being walked */
 };
 
 int switch_waits_new(const struct switch_waits_options *o, struct switch_waits **ret_waits)
@@ -83,7 +71,11 @@ int switch_waits_new(const struct switch_waits_options *o, struct switch_waits *
 		return -ENOMEM;
 	w->o = *o;
 	w->random = o->seed | 1;
-	w->held_end = &w->held;
+	int r = wait_kinds_new(o->sampler, o->tasks, o->take, o->userdata, &w->kinds);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
 	*ret_waits = w;
 	return 0;
 }
@@ -127,10 +119,19 @@ static struct thread *find(const struct switch_waits *w, pid_t tid)
 	return t;
 }
 
+/* A stack may have secrets: it is here only while its thread waits. */
+static void drop_callers(struct thread *t)
+{
+	if (t->bytes)
+		explicit_bzero(t->bytes, t->size);
+	t->has_callers = false;
+}
+
 static void forget(struct switch_waits *w, struct thread *t)
 {
 	HASH_DEL(w->threads, t);
 	w->n_bytes -= t->size;
+	drop_callers(t);
 	free(t->bytes);
 	free(t);
 }
@@ -163,6 +164,7 @@ static bool make_room(struct switch_waits *w, struct thread *t, size_t n)
 		return true;
 	if (w->n_bytes - t->size + n > WAITS_BYTES_MAX)
 		return false;
+	drop_callers(t);
 	uint8_t *bytes = realloc(t->bytes, n);
 	if (!bytes)
 		return false;
@@ -362,7 +364,8 @@ static int take_in(struct switch_waits *w, struct thread *t, const struct record
 	} else if (r->time_ns >= t->seen_ns) { /* else what /proc said is of its next wait */
 		result = account(w, t, r->time_ns);
 	}
-	t->is_out = t->has_callers = false;
+	drop_callers(t);
+	t->is_out = false;
 	t->seen_ns = 0;
 	return result;
 }
@@ -378,10 +381,15 @@ static void take_sample(struct switch_waits *w, struct thread *t, const struct r
 
 static void take_lost(struct switch_waits *w, const struct record *r, int hart)
 {
+	const uint64_t since_ns = w->heard_ns[hart];
+	const uint64_t deaf_ns = since_ns && r->time_ns > since_ns ? r->time_ns - since_ns : 0;
+
 	lose(w, hart, r->lost.n);
 	for (struct thread *t = w->threads; t; t = t->hh.next) {
 		t->is_doubtful |= t->is_out;
 		t->has_callers &= t->is_out;
+		if (t->is_out)
+			t->given_ns += deaf_ns; /* it may have run all that time */
 	}
 }
 
@@ -391,6 +399,7 @@ int switch_waits_record(struct switch_waits *w, const struct record *r, int hart
 		return 0;
 	if (r->kind == RECORD_LOST)
 		take_lost(w, r, hart);
+	w->heard_ns[hart] = r->time_ns;
 	if (r->kind != RECORD_SAMPLE && r->kind != RECORD_SWITCH)
 		return 0;
 	if (r->tid == 0 || r->tid > INT32_MAX || r->pid == 0 || r->pid > INT32_MAX)
@@ -420,116 +429,6 @@ void switch_waits_seed(struct switch_waits *w, struct task *task, enum offcpu_ki
 	t->seen_ns = now_ns;
 	t->kind = kind;
 	t->function = function;
-}
-
-/* --- kinds ------------------------------------------------------------------------------------ */
-
-/* Functions through which all system calls come, and all faults. Source: the entry code of arch/x86, arm64 and riscv of
- * Linux 6.12. */
-static bool is_call(const char *function)
-{
-	return strstr(function, "syscall") || strstr(function, "el0_svc") ||
-	       strstr(function, "do_trap_ecall");
-}
-
-static bool is_fault(const char *function)
-{
-	return strstr(function, "page_fault") || strstr(function, "do_mem_abort");
-}
-
-static const char *name_of(const struct frame *f)
-{
-	const char *name = f->n_places ? f->place[f->n_places - 1].function : NULL;
-	return name ? name : "";
-}
-
-/* The innermost function that waits for one thing decides, unless the whole is a page fault. False: one of them
- * has no name yet. */
-static bool find_kind(const struct attribution *a, enum offcpu_kind *ret_kind)
-{
-	enum offcpu_kind kind = OFFCPU_OTHER;
-	bool fault = false, call = false;
-
-	for (uint32_t i = 0; i < a->n_frames && file_is_kernel(a->frame[i]->file->kind); i++) {
-		const char *name = name_of(a->frame[i]);
-		if (frame_is_awaited(a->frame[i]))
-			return false;
-		if (kind == OFFCPU_OTHER)
-			kind = thread_wait_kind(name);
-		fault |= is_fault(name);
-		call |= is_call(name);
-	}
-	*ret_kind = fault && !call && kind != OFFCPU_STOPPED ? OFFCPU_FAULT : kind;
-	return true;
-}
-
-static void hand_out(struct switch_waits *w, const struct attribution *a, enum offcpu_kind kind)
-{
-	struct attribution seen = *a;
-	seen.event = w->o.sampler->offcpu[kind].event;
-	seen.truncated |= a->n_frames == 0;
-	w->o.take(w->o.userdata, &seen);
-}
-
-static bool hold(struct switch_waits *w, const struct attribution *a)
-{
-	const size_t n_bytes = a->n_frames * sizeof(*a->frame);
-	struct held *h = w->n_held < WAITS_HELD_MAX ? malloc(sizeof(*h) + n_bytes) : NULL;
-	if (!h)
-		return false;
-	h->attribution = *a;
-	h->cgroup = a->cgroup ? a->cgroup->id : 0;
-	h->until_ns = a->time_ns + WAITS_HELD_NS;
-	h->n_frames = a->n_frames;
-	h->next = NULL;
-	memcpy(h->frame, a->frame, n_bytes);
-	*w->held_end = h;
-	w->held_end = &h->next;
-	w->n_held++;
-	return true;
-}
-
-void switch_waits_found(struct switch_waits *w, const struct attribution *a)
-{
-	enum offcpu_kind kind = OFFCPU_OTHER;
-
-	if (!w || a->count == 0)
-		return;
-	if (a->event == w->o.sampler->offcpu[OFFCPU_HART].event)
-		kind = OFFCPU_HART;
-	else if (!find_kind(a, &kind) && hold(w, a))
-		return;
-	hand_out(w, a, kind);
-}
-
-void switch_waits_dispatch(struct switch_waits *w, uint64_t now_ns)
-{
-	struct held *h = w ? w->held : NULL;
-	if (!h)
-		return;
-	w->held = NULL;
-	w->held_end = &w->held;
-	for (struct held *next; h; h = next) {
-		struct attribution *a = &h->attribution;
-		enum offcpu_kind kind = OFFCPU_OTHER;
-		next = h->next;
-		a->frame = h->frame;
-		if (!find_kind(a, &kind) && now_ns < h->until_ns) {
-			h->next = NULL;
-			*w->held_end = h;
-			w->held_end = &h->next;
-			continue;
-		}
-		a->cgroup = cgroup_find(w->o.tasks, h->cgroup);
-		hand_out(w, a, kind);
-		w->n_held--;
-		free(h);
-	}
-}
-
-bool switch_waits_held(const struct switch_waits *w)
-{
-	return w && w->held;
 }
 
 /* --- waits under way -------------------------------------------------------------------------- */
@@ -576,11 +475,8 @@ void switch_waits_mark(const struct switch_waits *w, struct sweep *s)
 {
 	for (const struct thread *t = w ? w->threads : NULL; t; t = t->hh.next)
 		sweep_keep_frame(s, t->function);
-	for (const struct held *h = w ? w->held : NULL; h; h = h->next) {
-		sweep_keep_task(s, h->attribution.task);
-		for (uint32_t i = 0; i < h->n_frames; i++)
-			sweep_keep_frame(s, h->frame[i]);
-	}
+	if (w)
+		wait_kinds_mark(w->kinds, s);
 }
 
 struct switch_waits *switch_waits_free(struct switch_waits *w)
@@ -589,10 +485,24 @@ struct switch_waits *switch_waits_free(struct switch_waits *w)
 		return NULL;
 	while (w->threads)
 		forget(w, w->threads);
-	for (struct held *h = w->held, *next; h; h = next) {
-		next = h->next;
-		free(h);
-	}
+	wait_kinds_free(w->kinds);
 	free(w);
 	return NULL;
+}
+
+void switch_waits_found(struct switch_waits *w, const struct attribution *a)
+{
+	if (w && a->count > 0)
+		wait_kinds_take(w->kinds, a);
+}
+
+void switch_waits_dispatch(struct switch_waits *w, uint64_t now_ns)
+{
+	if (w)
+		wait_kinds_dispatch(w->kinds, now_ns);
+}
+
+bool switch_waits_held(const struct switch_waits *w)
+{
+	return w && wait_kinds_held(w->kinds);
 }

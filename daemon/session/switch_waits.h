@@ -23,13 +23,10 @@
 /* Threads at a time, and bytes of the stacks of those that wait; others' waits have no callers. */
 #define WAITS_THREADS_MAX 65536u
 #define WAITS_BYTES_MAX (64u << 20)
-/* Switches in a second whose callers are kept, and waits whose callers are found: some 5 % of a hart each. The others' are
- * missing. */
+/* Switches in a second whose callers are kept, and waits whose callers are found: some 5 % of a hart each. Those of
+ * others are missing. */
 #define WAITS_SWITCHES_PER_S 50000u
 #define WAITS_FOUND_PER_S 10000u
-/* Waits that are held until the kernel's functions in them have names, by which their kind is known; and for how long. */
-#define WAITS_HELD_MAX 4096u
-#define WAITS_HELD_NS 5000000000u
 /* A wait that goes on is handed out in parts of at least this. */
 #define WAITS_PART_NS 200000000u
 

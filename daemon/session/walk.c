@@ -429,7 +429,6 @@ static int run(struct walk *w, uint64_t now_ns)
 		return r < 0 ? r : 0;
 	walk_look(w, now_ns);
 	offcpu_dispatch(in->offcpu, now_ns);
-	switch_waits_dispatch(in->waits, now_ns);
 	w->cpu_ns[WALK_OFFCPU] = offcpu_state(in->offcpu).cpu_ns;
 	if (now_ns >= in->next_tick_ns) {
 		in->next_tick_ns = now_ns + TICK_NS;
@@ -466,6 +465,7 @@ int walk_dispatch(struct walk *w, uint64_t now_ns)
 	namer_be_patient(w->namer, walk_is_patient(w));
 	int r = namer_dispatch(w->namer, now_ns);
 	walk_spend(w, WALK_NAMING);
+	switch_waits_dispatch(w->inner->waits, now_ns);
 	if (r < 0 || w->inner->stopped)
 		return r;
 	exec_watch_dispatch(&w->inner->execs, now_ns);

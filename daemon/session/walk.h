@@ -199,6 +199,8 @@ int walk_watch_waits(
 void walk_take_ready(struct walk *w, const struct task *task, uint64_t ready_ns);
 /* Is it still unknown of some samples what their threads waited for? */
 bool walk_awaits_kinds(const struct walk *w);
+/* Take them for waits of other kinds. */
+void walk_settle_kinds(struct walk *w);
 /* Look for them seldom from now on, or as often as their part of the time allows. */
 void walk_put_off_looks(struct walk *w, bool put_off);
 

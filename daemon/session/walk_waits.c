@@ -103,6 +103,11 @@ bool walk_awaits_kinds(const struct walk *w)
 	return switch_waits_held(w->inner->waits);
 }
 
+void walk_settle_kinds(struct walk *w)
+{
+	switch_waits_dispatch(w->inner->waits, UINT64_MAX);
+}
+
 bool walk_has_looks(const struct walk *w)
 {
 	return w->inner->offcpu != NULL;

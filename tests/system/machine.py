@@ -188,8 +188,12 @@ def compile_program(build, source, *flags):
     return target
 
 
-def mperfctl(build, *arguments, check=True, **options):
-    """Run mperfctl to its end; CompletedProcess with text output."""
+# A command in front of ours, as root's: no BPF program can be loaded then.
+WITHOUT_BPF = ["setpriv", "--bounding-set=-bpf,-sys_admin"]
+
+
+def mperfctl(build, *arguments, check=True, through=(), **options):
+    """Run mperfctl to its end; CompletedProcess with text output. through: a command in front of it."""
     options.setdefault("timeout", 180)
     environment = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
     environment.pop("MPERF_SOCKET", None)
@@ -197,7 +201,7 @@ def mperfctl(build, *arguments, check=True, **options):
     # Standard error goes to a file: with sanitizers the workers share it, and one that is stuck in
     # the kernel would keep a pipe open.
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
-        done = subprocess.run([build / "mperfctl", *map(str, arguments)], text=True,
+        done = subprocess.run([*through, build / "mperfctl", *map(str, arguments)], text=True,
                               errors="replace", stdout=subprocess.PIPE, stderr=errors,
                               env=environment, **options)
         errors.seek(0)

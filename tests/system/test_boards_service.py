@@ -108,7 +108,7 @@ RUNS = f"""
         section stop systemctl stop mperfd
         section stopped systemctl is-active mperfd
         section restart systemctl start mperfd
-        section status mperfctl status
+        section status mperfctl status --all
         section since mperfctl hotspots --since -10m --json -n 0
         section failed systemctl --failed --no-legend --plain
         section journal journalctl --no-pager -o cat -u mperfd"""
@@ -287,7 +287,7 @@ def test_a_board_of_256_mb_bears_the_service(build):
         sleep 60
         section after-mperfd used mperfd
         section after-namer used mperf-namer
-        section status mperfctl status
+        section status mperfctl status --all
         section hotspots mperfctl hotspots --since -2m --json
         kill $(pidof mperfd)
         while pidof mperfd >/dev/null; do sleep 0.1; done

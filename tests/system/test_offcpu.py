@@ -46,11 +46,11 @@ def waits(path):
     return found
 
 
-def recorded(build, path, seconds):
+def recorded(build, path, seconds, through=()):
     """(what threads say: {name: [lived, ran, ready, long waits, threads] in seconds}, what looks found)"""
     need_root()
     program = compile_program(build, "offcpu_waits.c", "-pthread", "-fno-optimize-sibling-calls")
-    done = mperfctl(build, "record", "-f", "-o", path, "--", program, str(seconds))
+    done = mperfctl(build, "record", "-f", "-o", path, "--", program, str(seconds), through=through)
     need_looks(path)
     said = defaultdict(lambda: [0] * 5)
     for line in done.stdout.splitlines():

@@ -75,7 +75,8 @@ def test_each_wait_has_its_own_waker_and_an_interrupt_is_no_task(build):
         if "wait_left" in sleeper and waker:
             # from where it woke the thread, inwards out; then its name
             assert waker[-1] == "posts-left" and waker.index("wake_left") < waker.index("start_thread"), waker
-            assert waker[0] == "wake_up_q" or "futex" in waker[0], waker
+            # how many functions lie between it and the kernel's own is the kernel's matter
+            assert waker[0] in ("try_to_wake_up", "wake_up_q") or "futex" in waker[0], waker
         if "wait_clock" in sleeper and waker:
             assert waker == ["[interrupt]"], waker
     # time stays with who waited; whoever ended it has a part in the total

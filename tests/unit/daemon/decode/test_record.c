@@ -140,9 +140,27 @@ TEST(a_deferred_chain_comes_back)
 
 TEST(types_of_no_use_are_told_apart_from_unknown_ones)
 {
-	recording_begin(&made, PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT);
+	recording_begin(&made, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT);
+	recording_put_u64(&made, 0);
 	made_finish_side();
 	check_common(RECORD_OTHER, MADE_SIDE);
+}
+
+TEST(switches_say_which_way_and_whether_the_task_could_run_on)
+{
+	recording_begin(&made, PERF_RECORD_SWITCH, 0);
+	made_finish_side();
+	check_common(RECORD_SWITCH, MADE_SIDE);
+	ck_assert(!r.switched.out && !r.switched.preempted);
+	recording_begin(&made, PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT);
+	made_finish_side();
+	check_common(RECORD_SWITCH, MADE_SIDE);
+	ck_assert(r.switched.out && !r.switched.preempted);
+	recording_begin(&made, PERF_RECORD_SWITCH,
+		PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+	made_finish_side();
+	check_common(RECORD_SWITCH, MADE_SIDE);
+	ck_assert(r.switched.out && r.switched.preempted);
 }
 
 TEST(sample_comes_back)

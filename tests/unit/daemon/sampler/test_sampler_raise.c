@@ -134,3 +134,37 @@ TEST(a_hart_that_is_reopened_gets_its_rings_again)
 	ck_assert_uint_eq(n_rings(s, 1, false), 2);
 	case_end(r, s);
 }
+
+TEST(a_task_that_is_watched_where_it_waits_has_rings_before_those_of_raises)
+{
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = case_sampler(r, &always);
+	ck_assert_int_eq(sampler_start(s), 0);
+	ck_assert_int_eq(sampler_raise_task(s, 3, 999, 100), 0);
+	ck_assert_int_eq(sampler_watch_waits(s, 100), 0);
+	ck_assert_int_eq(sampler_watch_waits(s, 100), 0); /* once */
+	ck_assert_uint_eq(case_n_streams(s, STREAM_WAITS), 2);
+	ck_assert_uint_eq(n_rings(s, RAISE_OF_WAITS, false), 2);
+	ck_assert_uint_eq(s->ring[s->n_rings - 1].raise, 3);
+	const struct perf_event_attr *a = replay_attr(r, case_stream(s, 1, STREAM_WAITS)->fd);
+	ck_assert(a->inherit && a->context_switch && !a->disabled && !a->freq);
+	ck_assert(!a->exclude_callchain_kernel && a->sample_type & PERF_SAMPLE_CALLCHAIN);
+	ck_assert_uint_eq(a->sample_period, 1);
+	sampler_unwatch_waits(s);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_WAITS), 0);
+	ck_assert_uint_eq(n_rings(s, RAISE_OF_WAITS, false), 0);
+	ck_assert_uint_eq(n_rings(s, 3, false), 2);
+	case_end(r, s);
+}
+
+TEST(a_task_that_cannot_be_watched_on_all_harts_is_not_watched)
+{
+	struct replay *r = case_load("x86-vm");
+	struct sampler *s = case_sampler(r, &always);
+	ck_assert_int_eq(sampler_start(s), 0);
+	replay_fail_open(r, 4, EMFILE); /* a ring and an event for each hart */
+	ck_assert_int_eq(sampler_watch_waits(s, 100), SAMPLER_FULL);
+	ck_assert_uint_eq(case_n_streams(s, STREAM_WAITS), 0);
+	ck_assert_int_eq(sampler_watch_waits(s, 4711), SAMPLER_GONE);
+	case_end(r, s);
+}
