@@ -264,7 +264,7 @@ static int walk_callers(
 	r->time_ns = time_ns;
 	s->kernel = true;
 	s->period = 1;
-	if (has) {
+	if (has && t->bytes) {
 		s->callchain = (const uint64_t *)(const void *)t->bytes;
 		s->n_callchain = t->n_chain;
 		s->regs_abi = t->regs_abi;
