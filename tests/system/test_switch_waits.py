@@ -204,8 +204,10 @@ def test_through_a_service_without_bpf_users_see_where_their_own_programs_wait(b
         found = waits(recording)["switch_waits"]
         shown = stage.user(VICTOR, "flamegraph", "--folded", "-i", recording, "--event", "waiting").stdout
         total = sum(s for s, _ in found.values())
-        # beside other work it starts late
-        assert abs(total - (one + four) / 1e9) < 0.3 and found["sleep"][0] > 0.7 * total, (total, one, four, dict(found))
+        # beside much other work records are lost; their time is missing, and they are counted
+        least = 0 if "switch of a thread that waits" in done.stderr else 0.9
+        whole = (one + four) / 1e9
+        assert least * whole < total < whole + 0.1 and found["sleep"][0] > 0.7 * total, (total, whole, dict(found), done.stderr)
         assert ";one_ms;" in shown and ";four_ms;" in shown, shown
         # of the kernel an ordinary user sees no function
         assert "[kernel]" in shown and "do_nanosleep" not in shown and "schedule" not in shown, shown
