@@ -23,7 +23,7 @@ struct tables_heading {
 int tables_ask(
 	const struct options *o, Mperf__Request *request, const struct tables_heading *heading);
 
-/* What a command does with the answer before it is shown. */
+/* A change: what a command does with the answer before it is shown. */
 struct replies;
 struct tables_change {
 	int (*amend)(struct replies *replies); /* 0, -ENOMEM; NULL: nothing */

@@ -75,7 +75,7 @@ static int find_callees(struct walk *w)
 	return 0;
 }
 
-/* Of all carried nodes, the callees or callers. The caller frees. */
+/* The next nodes: callees of all carried ones, or going up their callers. The caller of this frees them. */
 static int next_of(const struct walk *w, const struct carried *c, size_t n,
 	struct carried **ret_next, size_t *ret_n)
 {

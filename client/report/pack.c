@@ -90,7 +90,7 @@ static void write_base64(const unsigned char *p, size_t n, FILE *out)
 	}
 }
 
-/* What is to be compressed. The caller frees. */
+/* Head and columns, before they are compressed. The caller frees. */
 static int write_raw(const struct gathered *g, char **ret_raw, size_t *ret_size)
 {
 	FILE *f = open_memstream(ret_raw, ret_size);

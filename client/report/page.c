@@ -60,7 +60,7 @@ static const struct script {
 };
 #define N_SCRIPTS (sizeof(scripts) / sizeof(*scripts))
 
-/* What a function, or a process, adds up to. */
+/* A sum: what a function, or a process, adds up to. */
 struct sum {
 	uint32_t number; /* of the function; of a task of the process */
 	double self, total;
@@ -77,7 +77,7 @@ struct writing {
 
 /* --- sums, for the tables --------------------------------------------------------------------- */
 
-/* Which nodes have no caller of the same function? Only these add up to a function's total. first[i]: where the callees
+/* Outermost calls: nodes without a caller of the same function. Only these add up to a function's total. first[i]: where the callees
  * of node i begin, which stand beside each other; those of the last node end at n_nodes. 0, -ENOMEM. */
 static int find_outermost(const struct gathered *g, bool *outermost)
 {
@@ -304,7 +304,7 @@ static void write_summary(const struct writing *w, FILE *out)
 	escape_markup(out, text);
 }
 
-/* What the page shows first: its address may say otherwise. */
+/* The event that is shown first, unless the page's address names another. */
 static void write_kind(const struct report_page *page, FILE *out)
 {
 	const char *kind =

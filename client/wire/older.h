@@ -9,5 +9,5 @@
 
 #include "proto/mperf.pb-c.h"
 
-/* What a daemon of that minor version does not know of the request, in words; NULL: it knows all. Static. */
+/* The part of the request that a daemon of this minor version does not know, in words; NULL: it knows all. Static. */
 const char *older_lacks(uint32_t minor, const Mperf__Request *request);

@@ -19,7 +19,7 @@
 /* kernel and user together; kernel.perf_event_max_stack is 127 by default */
 #define STACK_FRAMES_MAX 512
 
-/* Who ended a wait. */
+/* A waker: who ended a wait. */
 enum waker_kind {
 	WAKER_TASK,
 	WAKER_INTERRUPT, /* the hart was interrupted, or idle */

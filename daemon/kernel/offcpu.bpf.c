@@ -281,7 +281,7 @@ static __always_inline __u64 arrival_of(struct task_struct *task)
 								    : wait_of(task);
 }
 
-/* The look has reached that thread: if it sleeps, whoever ends this wait is of interest (wakers.bpf.c). */
+/* The look has reached that thread: if it sleeps, the end of this wait is to be recorded (wakers.bpf.c). */
 static __always_inline void found(
 	struct offcpu_told *t, const struct offcpu_state *state, __u32 wait, _Bool sleeps)
 {

@@ -71,7 +71,7 @@ struct offcpu_waking {
 
 /* Bytes of the ring with these: of wakes between two turns of its reader, some 1000 with stacks of 4 KiB. */
 #define OFFCPU_WAKINGS_BYTES (4u << 20)
-/* A thread that a look under way has not reached yet has so many records: the last may be of the wait that it finds. */
+/* Records of one thread while a look has not reached it yet: the last may be of the wait that the look finds. */
 #define OFFCPU_EARLY_MAX 4u
 
 /* What is remembered of a thread. */

@@ -2,7 +2,7 @@
 
 /* Who ends the waits that a look has found (offcpu.bpf.c)
  *
- * The tracepoint runs in whoever wakes a thread. Most wakes are of waits that no look has found, and cost a look into
+ * The tracepoint runs in the task that wakes a thread. Most wakes are of waits that no look has found, and cost a look into
  * what is remembered of the thread. Of the others the waker's stack is copied: not more often than looks find threads.
  *
  * A look is of one moment, and reaches a thread some time later. So a thread that it has not reached yet may have been
@@ -91,7 +91,7 @@ static __always_inline __u32 take_stack(struct room *r, __u64 sp)
 	return n & ~7u;
 }
 
-/* Whoever runs here, unless it is an interrupt that does. */
+/* The task that runs here, unless an interrupt does. */
 static __always_inline void take_waker(__u64 *ctx, struct room *room, __u32 level)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -153,24 +153,13 @@ void recording_take_wait(void *userdata, struct task *task, const struct thread_
 	uint64_t now_ns, uint64_t weight_ns)
 {
 	struct recording *g = userdata;
-	const struct stream *s = &g->walk->sampler->offcpu[wait->kind];
 	struct frame *frame = NULL;
-	const bool is_named =
-		*wait->function && walk_function(g->walk, wait->function, &frame) == 0;
-	const struct attribution a = {
-		.task = task,
-		.cgroup = cgroup_find(&g->walk->tasks, task->cgroup),
-		.time_ns = now_ns,
-		.event = s->event,
-		.rung = s->rung,
-		.count = 1,
-		.weight_ns = weight_ns,
-		.period = 1,
-		.frame = &frame,
-		.n_frames = is_named,
-		.truncated = true,
-		.is_offcpu = true,
-	};
+	if (*wait->function && walk_function(g->walk, wait->function, &frame) != 0)
+		frame = NULL;
+	struct attribution a = thread_wait_sample(
+		&g->walk->tasks, task, &g->walk->sampler->offcpu[wait->kind], &frame);
+	a.time_ns = now_ns;
+	a.weight_ns = weight_ns;
 	attribute_counted(g->walk->attribute, task);
 	g->tap.take(g, &a);
 }

@@ -88,3 +88,20 @@ bool thread_wait_read(const char *proc, pid_t pid, pid_t tid, struct thread_wait
 						      : thread_wait_kind(ret_wait->function);
 	return true;
 }
+
+struct attribution thread_wait_sample(const struct task_table *tasks, struct task *task,
+	const struct stream *stream, struct frame **frame)
+{
+	return (struct attribution){
+		.task = task,
+		.cgroup = cgroup_find(tasks, task->cgroup),
+		.event = stream->event,
+		.rung = stream->rung,
+		.count = 1,
+		.period = 1,
+		.frame = frame,
+		.n_frames = *frame != NULL,
+		.truncated = true,
+		.is_offcpu = true,
+	};
+}

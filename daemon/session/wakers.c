@@ -240,7 +240,7 @@ int wakers_end_look(struct wakers *w, uint64_t time_ns)
 	w->until_ns = time_ns;
 	w->error = 0;
 	wakers_bpf_read(w->bpf, take_bytes, w);
-	/* whoever ended these is not known */
+	/* what ended these is not known */
 	HASH_ITER (hh, w->ended, e, next)
 		if (!e->key.is_woken)
 			give_if_complete(w, e);

@@ -18,7 +18,7 @@
 #define TIMELINE_CELLS_MAX (1u << 20)
 
 struct timeline_of {
-	int64_t every_ns; /* length of a stretch; 0: the shortest round one with at most so many: */
+	int64_t every_ns; /* length of a stretch; 0: the shortest round one that makes at most n_stretches */
 	uint32_t n_stretches; /* 0: TIMELINE_STRETCHES */
 };
 #define TIMELINE_STRETCHES 100u

@@ -197,6 +197,24 @@ TEST(a_wait_in_doubt_that_proc_does_not_confirm_is_missing)
 	ck_assert_uint_eq(lost[0][LOSS_WAITS], 6);
 }
 
+TEST(very_many_waits_in_doubt_are_looked_up_some_at_a_time)
+{
+	for (uint32_t i = 0; i < 300; i++) {
+		struct record r = {.kind = RECORD_SWITCH,
+			.stream = &stream,
+			.time_ns = START,
+			.pid = 1000 + i,
+			.tid = 1000 + i,
+			.switched = {.out = true}};
+		ck_assert_int_eq(switch_waits_record(waits, &r, 0), 0);
+	}
+	record(RECORD_LOST, START + 30 * MS, 0, false, false);
+	switch_waits_give(waits, START + SECOND, false);
+	ck_assert_uint_eq(lost[0][LOSS_WAITS], 5 + 256);
+	switch_waits_give(waits, START + SECOND, false);
+	ck_assert_uint_eq(lost[0][LOSS_WAITS], 5 + 300);
+}
+
 TEST(a_wait_under_way_is_handed_out_in_parts)
 {
 	leaves(START, false);
